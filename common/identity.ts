@@ -1,0 +1,49 @@
+/**
+ * Who holds a certificate. The URI in its subject alternative name says it:
+ * `spiffe://heddle/<cluster>/<role>/<name>`. Nothing else in the certificate counts.
+ */
+
+export const ROLES = ["control", "router", "agent", "operator"] as const;
+export type Role = (typeof ROLES)[number];
+
+export interface Identity {
+  readonly cluster: string;
+  readonly role: Role;
+  readonly name: string;
+}
+
+/** Names that may stand in an identity: they go into URIs, file names and unit names. */
+export const IDENTITY_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/;
+
+export function formatIdentity(identity: Identity): string {
+  return `spiffe://heddle/${identity.cluster}/${identity.role}/${identity.name}`;
+}
+
+/** Reads one URI; undefined when it is not exactly of our form. */
+export function parseIdentity(uri: string): Identity | undefined {
+  const match = /^spiffe:\/\/heddle\/([^/]+)\/([^/]+)\/([^/]+)$/.exec(uri);
+  if (match === null) return undefined;
+  const [, cluster, role, name] = match;
+  if (cluster === undefined || role === undefined || name === undefined) return undefined;
+  if (!isRole(role) || !IDENTITY_NAME.test(cluster) || !IDENTITY_NAME.test(name)) return undefined;
+  return { cluster, role, name };
+}
+
+/**
+ * Finds the identity in a `subjectaltname` as node:tls prints it ("URI:…, DNS:…"). A certificate
+ * with two URIs of our form says nothing: undefined.
+ */
+export function identityOfSubjectAltName(subjectAltName: string | undefined): Identity | undefined {
+  if (subjectAltName === undefined) return undefined;
+  // Quoted entries hold characters that could imitate a separator; ours never need quoting.
+  if (subjectAltName.includes('"')) return undefined;
+  const found = subjectAltName.split(", ")
+    .filter((entry) => entry.startsWith("URI:"))
+    .map((entry) => parseIdentity(entry.slice("URI:".length)))
+    .filter((identity) => identity !== undefined);
+  return found.length === 1 ? found[0] : undefined;
+}
+
+function isRole(word: string): word is Role {
+  return (ROLES as readonly string[]).includes(word);
+}

@@ -1,0 +1,102 @@
+/** Connect RPC over HTTP/2 to control: mutual TLS anywhere, plaintext on loopback only. */
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { HeddleError } from "@heddle/proto/error";
+import { formatIdentity, identityOfSubjectAltName } from "./identity.ts";
+import { isLoopback } from "./address.ts";
+import type { TlsMaterial } from "./mtls_files.ts";
+
+const PING_INTERVAL_MS = 10_000;
+const PING_TIMEOUT_MS = 10_000;
+
+/** A way to call one control. Close it when done: it holds a connection. */
+export interface RpcConnection {
+  readonly transport: Transport;
+  close(): void;
+}
+
+export interface RpcClientOptions {
+  /** "https://host:port", or "http://…" on loopback. */
+  readonly url: string;
+  /** Needed for https. */
+  readonly tls: TlsMaterial | undefined;
+  readonly interceptors?: Interceptor[];
+}
+
+/** Prepares a connection; nothing is dialled before the first call. Throws `invalid_input`. */
+export function connectRpc(options: RpcClientOptions): RpcConnection {
+  const url = checkControlUrl(options.url, options.tls !== undefined);
+  const nodeOptions = options.tls === undefined ? {} : {
+    cert: options.tls.cert,
+    key: options.tls.key,
+    ca: options.tls.ca,
+    minVersion: "TLSv1.3" as const,
+    checkServerIdentity: demandControl,
+  };
+  const sessionManager = new Http2SessionManager(url.origin, {
+    pingIntervalMs: PING_INTERVAL_MS,
+    pingTimeoutMs: PING_TIMEOUT_MS,
+    // Without it an idle Watch or Connect stream would not be pinged at all.
+    pingIdleConnection: true,
+  }, nodeOptions);
+  return {
+    transport: createConnectTransport({
+      httpVersion: "2",
+      baseUrl: url.origin,
+      sessionManager,
+      interceptors: options.interceptors ?? [],
+      acceptCompression: [],
+    }),
+    close: () => sessionManager.abort(),
+  };
+}
+
+/**
+ * Checks the URL of a control against what TLS settings there are, so that a contradiction stops
+ * a program at its start. Throws `invalid_input`.
+ */
+export function checkControlUrl(text: string, hasTls: boolean): URL {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new HeddleError("invalid_input", `Cannot use control address "${text}": it is no URL`);
+  }
+  if (url.protocol !== "https:" && url.protocol !== "http:") {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot use control address "${text}": want https://host:port`,
+    );
+  }
+  if (url.protocol === "https:" && !hasTls) {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot use control address "${text}": https needs the tls section with certificate_file, key_file and ca_file`,
+    );
+  }
+  if (url.protocol === "http:" && hasTls) {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot use control address "${text}": tls is configured, so it must begin with https://`,
+    );
+  }
+  if (url.protocol === "http:" && !isLoopback(url.hostname.replace(/^\[|\]$/g, ""))) {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot use control address "${text}": without TLS only loopback is allowed`,
+    );
+  }
+  return url;
+}
+
+// The name under which control was reached matters less than what its certificate says it is: a
+// stolen router's certificate for the same host must not pass for control.
+function demandControl(host: string, certificate: PeerCertificate): Error | undefined {
+  const identity = identityOfSubjectAltName(certificate.subjectaltname);
+  if (identity?.role !== "control") {
+    const who = identity === undefined ? "no Heddle identity" : formatIdentity(identity);
+    return new Error(`${host} is not a control: its certificate says ${who}`);
+  }
+  return checkServerIdentity(host, certificate);
+}

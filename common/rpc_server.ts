@@ -1,0 +1,195 @@
+/**
+ * Listeners for Connect RPC over HTTP/2. With TLS every connection shows a certificate of our
+ * authority and every handler can ask who the peer is; without TLS only loopback is served. Both
+ * ends ping, because a peer that vanished behind a firewall is otherwise never noticed.
+ */
+import type { IncomingMessage } from "node:http";
+import http2 from "node:http2";
+import type { TLSSocket } from "node:tls";
+import {
+  type ConnectRouter,
+  createContextKey,
+  createContextValues,
+  type Interceptor,
+} from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { errorText, HeddleError } from "@heddle/proto/error";
+import { toRpc } from "@heddle/proto/error_code";
+import { type Address, formatAddress, isLoopback } from "./address.ts";
+import { type Identity, identityOfSubjectAltName, type Role } from "./identity.ts";
+import { logger } from "./log.ts";
+import type { TlsMaterial } from "./mtls_files.ts";
+
+const log = logger("rpc");
+
+/** How often each side of a connection pings, and how long an answer may take. */
+const PING_INTERVAL_MS = 10_000;
+
+/** Who is on the other end of a call. */
+export interface Peer {
+  /** Undefined when the connection is plaintext on loopback or showed no certificate. */
+  readonly identity: Identity | undefined;
+  readonly address: string;
+}
+
+/** Handlers find their peer under this key: `context.values.get(PEER)`. */
+export const PEER = createContextKey<Peer>({ identity: undefined, address: "" });
+
+export interface RpcServerOptions {
+  readonly listen: Address;
+  /** Undefined serves plaintext, which is refused anywhere but on loopback. */
+  readonly tls: TlsMaterial | undefined;
+  readonly routes: (router: ConnectRouter) => void;
+  /** Peers of other roles are refused; undefined lets any peer in. */
+  readonly roles?: readonly Role[];
+}
+
+/** A running listener. */
+export interface RpcServer {
+  /** With the port the system chose when 0 was asked for. */
+  readonly address: Address;
+  /** New connections see the new certificate; live ones go on. */
+  reload(tls: TlsMaterial): void;
+  /** Stops accepting, gives streams `graceMs` to end, then ends them. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Starts a listener. Throws `system` when the address cannot be bound. */
+export async function startRpcServer(options: RpcServerOptions): Promise<RpcServer> {
+  const { listen, tls } = options;
+  if (tls === undefined && !isLoopback(listen.host)) {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot listen on ${formatAddress(listen)}: without TLS only loopback is allowed`,
+    );
+  }
+  const handler = connectNodeAdapter({
+    routes: options.routes,
+    contextValues: (request) => createContextValues().set(PEER, peerOf(request)),
+    interceptors: [answerErrors, demandRole(options.roles)],
+    acceptCompression: [],
+  });
+  const secure = tls === undefined ? undefined : http2.createSecureServer(
+    { ...secureOptions(tls), requestCert: true, rejectUnauthorized: true },
+    handler,
+  );
+  const server = secure ?? http2.createServer(handler);
+  const sessions = new Set<http2.ServerHttp2Session>();
+  server.on("session", (session: http2.ServerHttp2Session) => {
+    sessions.add(session);
+    watchSession(session, () => sessions.delete(session));
+  });
+  // A refused handshake is the peer's business; without a handler it would end the process.
+  server.on("tlsClientError", (error: Error) => log.warning("TLS handshake refused", { error }));
+  server.on("sessionError", (error: Error) => log.debug("session ended", { error }));
+  await bind(server, listen);
+  const bound = server.address();
+  const port = typeof bound === "object" && bound !== null ? bound.port : listen.port;
+  return {
+    address: { host: listen.host, port },
+    reload(next) {
+      secure?.setSecureContext(secureOptions(next));
+    },
+    close: (graceMs) => closeServer(server, sessions, graceMs),
+  };
+}
+
+// TLS 1.3 is repeated wherever a context is made: one made without it would allow 1.2 again.
+function secureOptions(tls: TlsMaterial) {
+  return { cert: tls.cert, key: tls.key, ca: tls.ca, minVersion: "TLSv1.3" as const };
+}
+
+function bind(server: http2.Http2Server | http2.Http2SecureServer, listen: Address): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: Error) =>
+      reject(
+        new HeddleError(
+          "system",
+          `Cannot listen on ${formatAddress(listen)}: ${errorText(error)}`,
+          {
+            cause: error,
+          },
+        ),
+      ));
+    server.listen({ host: listen.host, port: listen.port }, () => {
+      server.on("error", (error: Error) => log.error("listener failed", { error }));
+      resolve();
+    });
+  });
+}
+
+function watchSession(session: http2.ServerHttp2Session, ended: () => void): void {
+  let outstanding = false;
+  const timer = setInterval(() => {
+    if (outstanding) {
+      session.destroy();
+      return;
+    }
+    outstanding = true;
+    try {
+      session.ping(() => outstanding = false);
+    } catch {
+      session.destroy();
+    }
+  }, PING_INTERVAL_MS);
+  // Clients that cancel a call end their session with an error here; it needs a handler.
+  session.on("error", (error: Error) => log.debug("session ended", { error }));
+  session.on("close", () => {
+    clearInterval(timer);
+    ended();
+  });
+}
+
+async function closeServer(
+  server: http2.Http2Server | http2.Http2SecureServer,
+  sessions: ReadonlySet<http2.ServerHttp2Session>,
+  graceMs: number,
+): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  for (const session of sessions) session.close();
+  const timer = setTimeout(() => {
+    for (const session of sessions) session.destroy();
+  }, graceMs);
+  await closed;
+  clearTimeout(timer);
+}
+
+function peerOf(request: IncomingMessage | http2.Http2ServerRequest): Peer {
+  // What node:http2 gives is a proxy: `in` sees nothing through it, so the type is asserted. On a
+  // plaintext listener the TLS members are undefined.
+  const socket = ("stream" in request ? request.stream.session?.socket : undefined) as
+    | Pick<TLSSocket, "remoteAddress" | "authorized" | "getPeerCertificate">
+    | undefined;
+  const address = socket?.remoteAddress ?? "";
+  if (socket?.authorized !== true) return { identity: undefined, address };
+  const certificate = socket.getPeerCertificate();
+  return { identity: identityOfSubjectAltName(certificate.subjectaltname), address };
+}
+
+const answerErrors: Interceptor = (next) => async (request) => {
+  try {
+    return await next(request);
+  } catch (error) {
+    const answer = toRpc(error);
+    log.debug("call refused", { method: request.method.name, error });
+    throw answer;
+  }
+};
+
+function demandRole(roles: readonly Role[] | undefined): Interceptor {
+  return (next) => (request) => {
+    const { identity } = request.contextValues.get(PEER);
+    if (roles !== undefined && (identity === undefined || !roles.includes(identity.role))) {
+      const who = identity === undefined ? "no Heddle identity" : `role ${identity.role}`;
+      throw toRpc(
+        new HeddleError(
+          "permission_denied",
+          `Cannot call ${request.method.name}: the certificate says ${who}, want ${
+            roles.join(" or ")
+          }`,
+        ),
+      );
+    }
+    return next(request);
+  };
+}

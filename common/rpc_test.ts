@@ -1,0 +1,180 @@
+import { equal, match, rejects, throws } from "node:assert/strict";
+import tls from "node:tls";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { AdminService } from "@heddle/proto/gen/admin";
+import type { Role } from "./identity.ts";
+import type { TlsMaterial } from "./mtls_files.ts";
+import { createLeaf, createRoot, type KeyPairPem } from "./pki.ts";
+import { checkControlUrl, connectRpc } from "./rpc_client.ts";
+import { PEER, type RpcServer, startRpcServer } from "./rpc_server.ts";
+
+const now = Date.now();
+const HOUR_MS = 3_600_000;
+
+function root() {
+  return createRoot({ cluster: "test", validMs: 24 * HOUR_MS, now });
+}
+
+async function leaf(
+  authority: KeyPairPem,
+  role: Role,
+  options: { validMs?: number; hosts?: string[] } = {},
+): Promise<TlsMaterial> {
+  const pair = await createLeaf(authority, {
+    identity: { cluster: "test", role, name: "a" },
+    hosts: options.hosts ?? ["127.0.0.1"],
+    validMs: options.validMs ?? HOUR_MS,
+    now,
+  });
+  return { cert: pair.certificatePem, key: pair.keyPem, ca: authority.certificatePem };
+}
+
+function serve(tls: TlsMaterial, roles?: Role[]): Promise<RpcServer> {
+  return startRpcServer({
+    listen: { host: "127.0.0.1", port: 0 },
+    tls,
+    ...(roles === undefined ? {} : { roles }),
+    routes: (router) =>
+      router.service(AdminService, {
+        getVersion: (_request, context) => {
+          const { identity } = context.values.get(PEER);
+          return { version: `${identity?.role}/${identity?.name}` };
+        },
+      }),
+  });
+}
+
+async function version(server: RpcServer, tls: TlsMaterial): Promise<string> {
+  const connection = connectRpc({ url: `https://127.0.0.1:${server.address.port}`, tls });
+  try {
+    const client = createClient(AdminService, connection.transport);
+    return (await client.getVersion({}, { timeoutMs: 5_000 })).version;
+  } finally {
+    connection.close();
+  }
+}
+
+Deno.test("startRpcServer() tells handlers who the peer is", async () => {
+  const authority = await root();
+  const server = await serve(await leaf(authority, "control"));
+  try {
+    equal(await version(server, await leaf(authority, "agent")), "agent/a");
+  } finally {
+    await server.close(1_000);
+  }
+});
+
+Deno.test("startRpcServer() refuses another role, also after a reload", async () => {
+  const authority = await root();
+  const server = await serve(await leaf(authority, "control"), ["router"]);
+  try {
+    for (const step of ["before", "after a reload"]) {
+      await rejects(
+        version(server, await leaf(authority, "agent")),
+        (error) => ConnectError.from(error).code === Code.PermissionDenied,
+        step,
+      );
+      equal(await version(server, await leaf(authority, "router")), "router/a");
+      server.reload(await leaf(authority, "control"));
+    }
+  } finally {
+    await server.close(1_000);
+  }
+});
+
+Deno.test("startRpcServer() refuses strangers: another authority, expired, no certificate", async () => {
+  const authority = await root();
+  const server = await serve(await leaf(authority, "control"));
+  const trust = authority.certificatePem;
+  const strangers = [
+    { ...await leaf(await root(), "agent"), ca: trust },
+    await leaf(authority, "agent", { validMs: -60_000 }),
+    { cert: "", key: "", ca: trust },
+  ];
+  try {
+    for (const step of ["before", "after a reload"]) {
+      for (const [index, stranger] of strangers.entries()) {
+        await rejects(version(server, stranger), `${index} ${step}`);
+      }
+      server.reload(await leaf(authority, "control"));
+    }
+  } finally {
+    await server.close(1_000);
+  }
+});
+
+Deno.test("startRpcServer() refuses TLS 1.2, also after a reload", async () => {
+  const authority = await root();
+  const server = await serve(await leaf(authority, "control"));
+  const peer = await leaf(authority, "agent");
+  const handshake = () =>
+    new Promise<string>((resolve) => {
+      const socket = tls.connect({
+        host: "127.0.0.1",
+        port: server.address.port,
+        ...peer,
+        maxVersion: "TLSv1.2",
+        ALPNProtocols: ["h2"],
+      });
+      socket.on("secureConnect", () => {
+        resolve(`connected with ${socket.getProtocol()}`);
+        socket.destroy();
+      });
+      socket.on("error", () => resolve("refused"));
+    });
+  try {
+    equal(await handshake(), "refused");
+    server.reload(await leaf(authority, "control"));
+    equal(await handshake(), "refused");
+  } finally {
+    await server.close(1_000);
+  }
+});
+
+Deno.test("connectRpc() refuses a server that is not control, or not this host", async () => {
+  const authority = await root();
+  for (
+    const impostor of [
+      await leaf(authority, "router"),
+      await leaf(authority, "control", { hosts: ["192.0.2.1"] }),
+    ]
+  ) {
+    const server = await serve(impostor);
+    try {
+      await rejects(version(server, await leaf(authority, "agent")));
+    } finally {
+      await server.close(1_000);
+    }
+  }
+});
+
+Deno.test("startRpcServer() serves plaintext on loopback only", async () => {
+  await rejects(
+    startRpcServer({ listen: { host: "0.0.0.0", port: 0 }, tls: undefined, routes: () => {} }),
+    /without TLS only loopback/,
+  );
+});
+
+Deno.test("startRpcServer() says which address is taken", async () => {
+  const server = await startRpcServer({
+    listen: { host: "127.0.0.1", port: 0 },
+    tls: undefined,
+    routes: () => {},
+  });
+  try {
+    await rejects(
+      startRpcServer({ listen: server.address, tls: undefined, routes: () => {} }),
+      new RegExp(`Cannot listen on 127.0.0.1:${server.address.port}`),
+    );
+  } finally {
+    await server.close(1_000);
+  }
+});
+
+Deno.test("checkControlUrl() refuses a scheme that contradicts the TLS settings", () => {
+  throws(() => checkControlUrl("http://127.0.0.1:1", true), /must begin with https/);
+  throws(() => checkControlUrl("https://127.0.0.1:1", false), /needs the tls section/);
+  throws(() => checkControlUrl("http://10.0.0.1:1", false), /only loopback/);
+  throws(() => checkControlUrl("ftp://x:1", false), /want https/);
+  match(checkControlUrl("http://[::1]:7443", false).origin, /\[::1\]:7443/);
+});
