@@ -1,0 +1,191 @@
+/** Control's configuration: `/etc/heddle/control.yaml`. */
+import { z } from "zod";
+import { HeddleError } from "@heddle/proto/error";
+import { type Address, isLoopback, parseAddress } from "@heddle/common/address";
+import { duration, parseDurationMs } from "@heddle/common/duration";
+import { IDENTITY_NAME } from "@heddle/common/identity";
+import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
+
+/** Routers report every 2 s; a lease shorter than two reports would end with one that is late. */
+const ROUTER_LEASE_MS_MIN = 4_000;
+
+const timingSchema = z.strictObject({
+  heartbeat: duration().default("5s").describe("How often an agent sends a heartbeat"),
+  unreachable: duration().default("15s")
+    .describe("Silence after which a node is unreachable: it keeps serving, nothing new is placed"),
+  lost: duration().default("60s")
+    .describe("Silence after which a node is lost: what ran there is rebuilt elsewhere"),
+  settle: duration().default("60s")
+    .describe("How long control waits after its start for all known nodes before it places"),
+  drain_grace: duration().default("5m")
+    .describe("Longest wait of a drain, for a replacement and then for requests in flight"),
+  backoff_first: duration().default("10s")
+    .describe("Wait before the second start of a model whose replica failed; doubles each time"),
+  backoff_max: duration().default("10m")
+    .describe("Longest wait between two starts of a model that keeps failing"),
+  router_lease: duration().default("10s")
+    .describe("How long a router counts after its last report"),
+});
+
+/** The schema of control.yaml. Durations stay text here; `settingsOf` turns them into ms. */
+export const configSchema = z.strictObject({
+  cluster: z.string()
+    .regex(IDENTITY_NAME, { error: 'want letters, digits, ".", "_" and "-", as in "prod-1"' })
+    .describe("Name of the cluster, as it stands in every certificate"),
+  agents: z.strictObject({
+    listen: listen("127.0.0.1:7443")
+      .describe("host:port where agents and routers connect"),
+  }).prefault({}).describe("Listener for agents and routers: mutual TLS"),
+  admin: z.strictObject({
+    listen: listen("127.0.0.1:9090")
+      .describe("host:port where operators connect"),
+  }).prefault({}).describe("Listener for operators: mutual TLS with role operator"),
+  metrics: z.strictObject({
+    listen: listen("127.0.0.1:9093")
+      .describe("host:port of /metrics, /health and /ready; plain HTTP"),
+  }).prefault({}).describe("Listener for scrapers and probes"),
+  tls: tlsFilesSchema.optional()
+    .describe("Control's certificate; may be left out only when every listener is on loopback"),
+  catalog_file: z.string().min(1).default("/etc/heddle/catalog.yaml")
+    .describe("File that declares the models; watched for changes"),
+  state_directory: z.string().min(1).default("/var/lib/heddle/control")
+    .describe("Folder of control's store"),
+  timing: timingSchema.prefault({}).describe("Durations that decide when control acts"),
+}).superRefine((config, context) => {
+  const complain = (path: readonly string[], message: string) =>
+    context.addIssue({ code: "custom", path: [...path], message });
+  for (const name of ["agents", "admin"] as const) {
+    const address = parsedAddress(config[name].listen);
+    if (config.tls === undefined && address !== undefined && !isLoopback(address.host)) {
+      complain(
+        [name, "listen"],
+        `without the tls section only loopback is allowed, as in 127.0.0.1:${address.port}`,
+      );
+    }
+  }
+  for (const [path, message] of listenConflicts(config)) complain(path, message);
+  for (const [key, message] of timingConflicts(config.timing)) complain(["timing", key], message);
+});
+
+export type Config = z.output<typeof configSchema>;
+
+/** `timing` in milliseconds. */
+export interface TimingMs {
+  readonly heartbeatMs: number;
+  readonly unreachableMs: number;
+  readonly lostMs: number;
+  readonly settleMs: number;
+  readonly drainGraceMs: number;
+  readonly backoffFirstMs: number;
+  readonly backoffMaxMs: number;
+  readonly routerLeaseMs: number;
+}
+
+/** The configuration as the program uses it: addresses parsed, durations in milliseconds. */
+export interface Settings {
+  readonly cluster: string;
+  readonly agents: Address;
+  readonly admin: Address;
+  readonly metrics: Address;
+  readonly tls: TlsFiles | undefined;
+  readonly catalogFile: string;
+  readonly stateDirectory: string;
+  readonly timing: TimingMs;
+}
+
+/** Converts a validated configuration. */
+export function settingsOf(config: Config): Settings {
+  return {
+    cluster: config.cluster,
+    agents: parseAddress(config.agents.listen),
+    admin: parseAddress(config.admin.listen),
+    metrics: parseAddress(config.metrics.listen),
+    tls: config.tls,
+    catalogFile: config.catalog_file,
+    stateDirectory: config.state_directory,
+    timing: timingMs(config.timing),
+  };
+}
+
+function timingMs(timing: z.output<typeof timingSchema>): TimingMs {
+  return {
+    heartbeatMs: ms(timing.heartbeat),
+    unreachableMs: ms(timing.unreachable),
+    lostMs: ms(timing.lost),
+    settleMs: ms(timing.settle),
+    drainGraceMs: ms(timing.drain_grace),
+    backoffFirstMs: ms(timing.backoff_first),
+    backoffMaxMs: ms(timing.backoff_max),
+    routerLeaseMs: ms(timing.router_lease),
+  };
+}
+
+function ms(text: string): number {
+  const value = parseDurationMs(text);
+  if (value === undefined) {
+    throw new HeddleError("invalid_input", `Cannot read duration "${text}"`);
+  }
+  return value;
+}
+
+function listen(fallback: string) {
+  return z.string().superRefine((text, context) => {
+    try {
+      parseAddress(text);
+    } catch {
+      context.addIssue({
+        code: "custom",
+        message: "want host:port, with IPv6 in brackets as in [::1]:9090",
+      });
+    }
+  }).default(fallback);
+}
+
+// A rule across fields also runs when one of them is wrong by itself; then it has nothing to say.
+function parsedAddress(text: string): Address | undefined {
+  try {
+    return parseAddress(text);
+  } catch {
+    return undefined;
+  }
+}
+
+type Complaints = readonly (readonly [path: readonly string[], message: string])[];
+
+function listenConflicts(
+  config: Record<"agents" | "admin" | "metrics", { listen: string }>,
+): Complaints {
+  const names = ["agents", "admin", "metrics"] as const;
+  return names.flatMap((name, index) =>
+    names.slice(0, index)
+      .filter((other) =>
+        config[other].listen === config[name].listen && !config[name].listen.endsWith(":0")
+      )
+      .map((other) =>
+        [[name, "listen"], `is the address of ${other}.listen too; want one for each`] as const
+      )
+  );
+}
+
+function timingConflicts(
+  timing: z.output<typeof timingSchema>,
+): readonly (readonly [keyof typeof timing, string])[] {
+  const value = (key: keyof typeof timing) => parseDurationMs(timing[key]) ?? NaN;
+  const found: [keyof typeof timing, string][] = [];
+  for (const key of ["heartbeat", "backoff_first"] as const) {
+    if (value(key) === 0) found.push([key, "want more than 0s"]);
+  }
+  if (value("unreachable") < 2 * value("heartbeat")) {
+    found.push(["unreachable", "want at least twice heartbeat: one late heartbeat is no silence"]);
+  }
+  if (value("lost") <= value("unreachable")) {
+    found.push(["lost", "want more than unreachable: a node is unreachable before it is lost"]);
+  }
+  if (value("backoff_max") < value("backoff_first")) {
+    found.push(["backoff_max", "want at least backoff_first"]);
+  }
+  if (value("router_lease") < ROUTER_LEASE_MS_MIN) {
+    found.push(["router_lease", `want at least ${ROUTER_LEASE_MS_MIN / 1_000}s`]);
+  }
+  return found;
+}
