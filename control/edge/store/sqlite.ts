@@ -2,7 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import type { AuditEntry, NodeDecision, Store, Stored, StoredCatalog } from "./store.ts";
-import { migrate } from "./store_migrations.ts";
+import { migrate } from "./migrations.ts";
 
 /** How long a write waits for another connection, e.g. a backup, before it is an error. */
 const BUSY_TIMEOUT_MS = 5_000;

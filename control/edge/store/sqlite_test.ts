@@ -1,7 +1,7 @@
 import { equal, match, rejects } from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
-import { testStoreContract } from "./store_contract.ts";
-import { openSqliteStore } from "./store_sqlite.ts";
+import { testStoreContract } from "./contract.ts";
+import { openSqliteStore } from "./sqlite.ts";
 
 async function place() {
   const directory = await Deno.makeTempDir();
