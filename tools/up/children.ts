@@ -1,0 +1,100 @@
+/**
+ * The programs of one `up`, each a process of its own. One that ends by itself is started again,
+ * as systemd would; their logs go to files.
+ */
+import { delay } from "@heddle/common/task";
+
+/** How to start one program. */
+export interface ProgramSpec {
+  /** For messages: "control", "router", "agent gpu-1". */
+  readonly label: string;
+  /** One of the launchers in bin/. */
+  readonly launcher: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Appended to by the program itself, so that its log survives `up`. */
+  readonly logFile: string;
+}
+
+/** Before a program that ended by itself is started again. */
+const RESTART_DELAY_MS = 1_000;
+/** A program that has not ended after SIGTERM by then gets SIGKILL. */
+const STOP_TIMEOUT_MS = 15_000;
+/** Ended sooner than this after its start, this many times in a row: it cannot work. */
+const SHORT_LIFE_MS = 5_000;
+const SHORT_LIVES_MAX = 3;
+
+export class Child {
+  readonly spec: ProgramSpec;
+  #process: Deno.ChildProcess | undefined;
+  #stopping = new AbortController();
+  #ended: Promise<void>;
+  /** Resolves with a message when the program cannot be kept running. */
+  readonly gaveUp: Promise<string>;
+
+  constructor(spec: ProgramSpec, say: (line: string) => void) {
+    this.spec = spec;
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.gaveUp = promise;
+    this.#ended = this.#keepRunning(say, resolve);
+  }
+
+  /** Of the running process; undefined between two. */
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  /** SIGTERM, then SIGKILL; resolves when it is gone. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    signal(this.#process, "SIGTERM");
+    const timer = setTimeout(() => signal(this.#process, "SIGKILL"), STOP_TIMEOUT_MS);
+    await this.#ended;
+    clearTimeout(timer);
+  }
+
+  async #keepRunning(
+    say: (line: string) => void,
+    giveUp: (message: string) => void,
+  ): Promise<void> {
+    let shortLives = 0;
+    while (!this.#stopping.signal.aborted) {
+      const startedAt = performance.now();
+      const status = await this.#runOnce();
+      if (this.#stopping.signal.aborted) return;
+      shortLives = performance.now() - startedAt < SHORT_LIFE_MS ? shortLives + 1 : 0;
+      const how = status.signal === null ? `with code ${status.code}` : `by ${status.signal}`;
+      if (shortLives >= SHORT_LIVES_MAX) {
+        return giveUp(
+          `${this.spec.label} does not stay up: it ended ${how}; see ${this.spec.logFile}`,
+        );
+      }
+      say(`${this.spec.label} ended ${how}; starting it again`);
+      await delay(RESTART_DELAY_MS, this.#stopping.signal);
+    }
+  }
+
+  async #runOnce(): Promise<Deno.CommandStatus> {
+    // Detached, so that Ctrl-C reaches `up` alone and the order of stopping is ours.
+    this.#process = new Deno.Command(this.spec.launcher, {
+      args: [...this.spec.args],
+      env: { ...this.spec.env, HEDDLE_LOG_FILE: this.spec.logFile },
+      stdin: "null",
+      stdout: "null",
+      stderr: "null",
+      detached: true,
+    }).spawn();
+    if (this.#stopping.signal.aborted) signal(this.#process, "SIGTERM");
+    const status = await this.#process.status;
+    this.#process = undefined;
+    return status;
+  }
+}
+
+function signal(process: Deno.ChildProcess | undefined, name: Deno.Signal): void {
+  try {
+    process?.kill(name);
+  } catch {
+    // It ended between our look and our signal, which is what was wanted.
+  }
+}

@@ -1,0 +1,115 @@
+/** The flags of `deno task up` and `deno task down`. */
+import { parseArgs } from "node:util";
+import { errorText, HeddleError } from "@heddle/proto/error";
+
+/** What `up` was asked for; paths are as typed. */
+export interface UpOptions {
+  readonly detach: boolean;
+  /** First of the ports to use; undefined uses Heddle's own. */
+  readonly portsFrom: number | undefined;
+  readonly state: string | undefined;
+  readonly catalog: string | undefined;
+  readonly fleet: string | undefined;
+  readonly engine: "sim" | "llamacpp";
+  readonly model: string | undefined;
+  readonly llamaServer: string | undefined;
+  readonly logFormat: "text" | "json";
+  readonly help: boolean;
+}
+
+export const UP_HELP = `deno task up: control, a router and an agent on this machine, with an engine
+
+  --detach               start in the background; deno task down stops it
+  --ports-from N         use the ports from N on; N is the OpenAI endpoint
+  --state DIR            keep everything in DIR (default .heddle/up, with --ports-from .heddle/up-N)
+  --catalog FILE         models to serve (default examples/catalog.yaml)
+  --fleet FILE           several agents with described hardware, see examples/fleet.yaml
+  --engine llamacpp --model FILE.gguf
+                         serve a real model; --llama-server PATH when it is not on PATH
+  --log-format text|json form of the programs' logs (default json)
+  --help                 print this
+`;
+
+export const DOWN_HELP = `deno task down: stop what deno task up started, engines too
+
+  --ports-from N         the one that was started with --ports-from N
+  --state DIR            the one that was started with --state DIR
+`;
+
+/** Reads the flags. Throws `invalid_input` naming the flag that is wrong. */
+export function parseUpOptions(args: readonly string[]): UpOptions {
+  const values = parse(args);
+  const engine = values.engine ?? "sim";
+  if (engine !== "sim" && engine !== "llamacpp") {
+    throw new HeddleError("invalid_input", `Cannot use --engine ${engine}: want sim or llamacpp`);
+  }
+  if (engine === "llamacpp" && values.model === undefined) {
+    throw new HeddleError("invalid_input", "Cannot use --engine llamacpp: give --model FILE.gguf");
+  }
+  if (engine === "sim" && values.model !== undefined) {
+    throw new HeddleError("invalid_input", "Cannot use --model: it goes with --engine llamacpp");
+  }
+  if (engine === "llamacpp" && (values.fleet ?? values.catalog) !== undefined) {
+    throw new HeddleError(
+      "invalid_input",
+      "Cannot use --engine llamacpp with --fleet or --catalog: it makes its own catalog",
+    );
+  }
+  const logFormat = values["log-format"] ?? "json";
+  if (logFormat !== "text" && logFormat !== "json") {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot use --log-format ${logFormat}: want text or json`,
+    );
+  }
+  return {
+    detach: values.detach ?? false,
+    portsFrom: parsePort(values["ports-from"]),
+    state: values.state,
+    catalog: values.catalog,
+    fleet: values.fleet,
+    engine,
+    model: values.model,
+    llamaServer: values["llama-server"],
+    logFormat,
+    help: values.help ?? false,
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: false,
+      options: {
+        detach: { type: "boolean" },
+        "ports-from": { type: "string" },
+        state: { type: "string" },
+        catalog: { type: "string" },
+        fleet: { type: "string" },
+        engine: { type: "string" },
+        model: { type: "string" },
+        "llama-server": { type: "string" },
+        "log-format": { type: "string" },
+        help: { type: "boolean", short: "h" },
+      },
+    }).values;
+  } catch (error) {
+    throw new HeddleError("invalid_input", `${errorText(error).split(". ")[0]}. See --help`);
+  }
+}
+
+// The highest port used is some hundreds above the first.
+const LAST_FIRST_PORT = 60_000;
+
+function parsePort(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 1024 || port > LAST_FIRST_PORT) {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot use --ports-from ${text}: want a number from 1024 to ${LAST_FIRST_PORT}`,
+    );
+  }
+  return port;
+}
