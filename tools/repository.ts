@@ -64,7 +64,7 @@ export function isFixture(path: string): boolean {
 
 /** Tests, fakes and benches, and all that is only for them. */
 export function isTest(path: string): boolean {
-  return path.startsWith("tests/") || /_(?:test|fake|bench)\.tsx?$/.test(path);
+  return path.startsWith("tests/") || /_(?:test|fake|bench|contract)\.tsx?$/.test(path);
 }
 
 /** Code that ships in a program. */

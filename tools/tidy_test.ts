@@ -132,6 +132,14 @@ Deno.test("tidy measures files and folders, and leaves out what nobody writes", 
 Deno.test("tidy counts casts, and neither `as const` nor renamed imports", () => {
   const text = `import { a as b } from "./x.ts"; const c = b as string; const d = [c] as const; d;`;
   assert.deepEqual([...planted(casts, "sim/a.ts", text)], [["sim/a.ts", 1]]);
+  assert.deepEqual([...planted(casts, "sim/a_test.ts", text)], []);
+});
+
+Deno.test("tidy excuses a cast whose reason stands beside it", () => {
+  const above = "// The schema has been checked two lines up.\nconst c = b as string;";
+  assert.deepEqual([...planted(casts, "sim/a.ts", above)], []);
+  assert.deepEqual([...planted(casts, "sim/a.ts", "const c = b as string; // Checked above.")], []);
+  assert.equal(planted(casts, "sim/a.ts", `${above}\nconst d = b as string;`).size, 1);
 });
 
 Deno.test("the ratchet only turns one way", () => {

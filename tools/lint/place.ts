@@ -22,7 +22,7 @@ export interface Place {
   readonly layer: Layer;
   /** Path from the repository's root, with `/`. */
   readonly path: string;
-  /** Tests and fakes: they may import more, as each rule says. */
+  /** Tests, fakes, benches and contract tests: they may import more, as each rule says. */
   readonly test: boolean;
 }
 
@@ -39,7 +39,7 @@ export function placeOfPath(path: string): Place {
   const layer: Layer = folder === "edge" || folder === "engines" || folder === "core"
     ? folder
     : "root";
-  const test = /(?:_test|_prop_test|_fake|_bench)\.tsx?$/.test(path);
+  const test = /_(?:test|fake|bench|contract)\.tsx?$/.test(path);
   return { room: parts[0] ?? "", layer, path, test };
 }
 

@@ -1,4 +1,4 @@
-import { isFixture, isProduct, isTest, isWritten, type SourceFile } from "../repository.ts";
+import { isFixture, isProduct, isWritten, type SourceFile } from "../repository.ts";
 
 /** Something that may not be written, where, and what to write instead. */
 interface Ban {
@@ -14,8 +14,8 @@ function isProse(path: string): boolean {
 }
 
 const CODE = (path: string): boolean => isProse(path) && !path.endsWith(".md");
-const UNIT_TESTS = (path: string): boolean => isWritten(path) && path.endsWith("_test.ts");
-const ENTRY = /(?:^|\/)(?:main|config)\.ts$/;
+const UNIT_TESTS = (path: string): boolean => isProse(path) && path.endsWith("_test.ts");
+const ENTRY = /(?:^|\/)(?:main|config)\.ts$|^common\/program\.ts$/;
 
 const BANS: readonly Ban[] = [
   {
@@ -48,7 +48,7 @@ const BANS: readonly Ban[] = [
   {
     pattern: /deno-lint-ignore(?:-file)?[^\n]*\bheddle\//,
     instead: "change the design, or the rule: an arrow with exceptions is no arrow",
-    where: isWritten,
+    where: (path) => isProse(path) && isWritten(path),
   },
   {
     pattern: /\bDeno\.serve\(/,
@@ -84,7 +84,7 @@ const BANS: readonly Ban[] = [
   {
     pattern: /\bDeno\.test\.only\(|\bonly:\s*true\b/,
     instead: "run one test with --filter: `only` silences all the others",
-    where: (path) => isTest(path) && isWritten(path),
+    where: UNIT_TESTS,
   },
 ];
 

@@ -14,5 +14,5 @@ export const LONG_FILES: Record = {};
 /** Folders with more source files than the limit. */
 export const FULL_FOLDERS: Record = {};
 
-/** Type casts per file. Each that stays has its reason in a comment beside it. */
+/** Type casts per file without a comment that says why each holds. */
 export const CASTS: Record = {};
