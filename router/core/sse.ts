@@ -8,30 +8,7 @@
  * LF that follows after all is an empty line of its own, which by the standard says nothing. The
  * rule looks only at bytes, so that every cut of a stream gives the same events.
  */
-import { sseEvent } from "./sse_event.ts";
-
-/**
- * One event, or what lies between events, with its bytes as they came, terminator included. What
- * it says is decoded when first asked for.
- */
-export interface SseEvent {
-  readonly raw: Uint8Array;
-  /** False only for what `end()` returns when the stream broke off inside an event. */
-  readonly complete: boolean;
-  /** The `event:` field, "" without one. */
-  readonly name: string;
-  /** The `data:` lines joined with "\n"; undefined when there is no data line. */
-  readonly data: string | undefined;
-  /** Comments and nothing else: a heartbeat. */
-  readonly isComment: boolean;
-  /** `data: [DONE]`. */
-  readonly isDone: boolean;
-  /**
-   * Nothing a client should see as an event: comments, fields without data, empty data, blank
-   * lines, a byte order mark. Some official SDKs throw on such events, so a relay drops them.
-   */
-  readonly isSilent: boolean;
-}
+import { type SseEvent, sseEvent } from "./sse_event.ts";
 
 export interface SseFramer {
   /** The events that `chunk` completes. Keeps a reference to `chunk` until its event is out. */

@@ -1,5 +1,4 @@
 /** What one server-sent event says, read from its bytes when first asked. */
-import type { SseEvent } from "./sse.ts";
 
 const LF = 10;
 const CR = 13;
@@ -10,6 +9,29 @@ const DATA = [100, 97, 116, 97];
 const BOM = [0xef, 0xbb, 0xbf];
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/**
+ * One event, or what lies between events, with its bytes as they came, terminator included. What
+ * it says is decoded when first asked for.
+ */
+export interface SseEvent {
+  readonly raw: Uint8Array;
+  /** False only for what `end()` returns when the stream broke off inside an event. */
+  readonly complete: boolean;
+  /** The `event:` field, "" without one. */
+  readonly name: string;
+  /** The `data:` lines joined with "\n"; undefined when there is no data line. */
+  readonly data: string | undefined;
+  /** Comments and nothing else: a heartbeat. */
+  readonly isComment: boolean;
+  /** `data: [DONE]`. */
+  readonly isDone: boolean;
+  /**
+   * Nothing a client should see as an event: comments, fields without data, empty data, blank
+   * lines, a byte order mark. Some official SDKs throw on such events, so a relay drops them.
+   */
+  readonly isSilent: boolean;
+}
 
 interface Fields {
   readonly name: string;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { createSseFramer, type SseEvent } from "./sse.ts";
+import { createSseFramer } from "./sse.ts";
+import type { SseEvent } from "./sse_event.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

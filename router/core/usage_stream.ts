@@ -1,6 +1,6 @@
 /** Reads a stream's events as they pass: what each one is, whether the stream is whole, its usage. */
 import type { EngineError } from "./engine_error.ts";
-import type { SseEvent } from "./sse.ts";
+import type { SseEvent } from "./sse_event.ts";
 import type { Usage } from "./usage.ts";
 
 /** How a route's stream speaks. `events`: typed events without more (transcriptions). */
