@@ -1,0 +1,52 @@
+/** The tree of commands: nouns in the plural with their verbs, and short forms of the daily ones. */
+import { buildApplication, buildRouteMap, text_en } from "@stricli/core";
+import { errorText } from "@heddle/proto/error";
+import { VERSION } from "@heddle/common/version";
+import { explain } from "./commands/explain.ts";
+import { logs } from "./commands/logs.ts";
+import { listModels } from "./commands/models/list.ts";
+import { cordon, drain, uncordon } from "./commands/nodes/decide.ts";
+import { listNodes } from "./commands/nodes/list.ts";
+import { listReplicas } from "./commands/replicas/list.ts";
+import { listRouters } from "./commands/routers.ts";
+import { version } from "./commands/version.ts";
+
+const root = buildRouteMap({
+  docs: { brief: "Heddle's command line: see and steer what the fleet serves" },
+  routes: {
+    nodes: buildRouteMap({
+      docs: { brief: "Machines that run an agent" },
+      defaultCommand: "list",
+      routes: { list: listNodes, cordon, uncordon, drain },
+    }),
+    models: buildRouteMap({
+      docs: { brief: "What clients can ask for" },
+      defaultCommand: "list",
+      routes: { list: listModels, explain },
+    }),
+    replicas: buildRouteMap({
+      docs: { brief: "Running copies of models" },
+      defaultCommand: "list",
+      routes: { list: listReplicas, logs },
+    }),
+    routers: listRouters,
+    cordon,
+    uncordon,
+    drain,
+    explain,
+    logs,
+    version,
+  },
+});
+
+/** The application that `main.ts` runs. */
+export const app = buildApplication(root, {
+  name: "heddle",
+  versionInfo: { currentVersion: VERSION },
+  scanner: { caseStyle: "allow-kebab-for-camel" },
+  documentation: { caseStyle: "convert-camel-to-kebab" },
+  localization: {
+    // The library would print the stack of what a command throws; operators get the sentence.
+    loadText: () => ({ ...text_en, exceptionWhileRunningCommand: errorText }),
+  },
+});

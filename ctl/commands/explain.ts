@@ -1,0 +1,67 @@
+/** `ctl explain MODEL`: why a model runs where it does, or does not run. */
+import { buildCommand } from "@stricli/core";
+import { formatDurationMs } from "@heddle/common/duration";
+import {
+  type ExplainResponse,
+  ExplainResponseSchema,
+  type PlacementView,
+} from "@heddle/proto/gen/admin";
+import { CALL_TIMEOUT_MS } from "../client.ts";
+import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import { toRecord } from "../record.ts";
+import { visible } from "../table.ts";
+
+interface ExplainFlags extends CommonFlags {
+  readonly json: boolean;
+}
+
+export const explain = buildCommand({
+  docs: { brief: "Say why a model is placed as it is, or is not" },
+  parameters: {
+    flags: {
+      ...COMMON_FLAGS,
+      json: { kind: "boolean", default: false, brief: "Everything, as JSON" },
+    },
+    positional: {
+      kind: "tuple",
+      parameters: [{ parse: String, brief: "Name or alias of the model", placeholder: "model" }],
+    },
+  },
+  async func(this: CtlContext, flags: ExplainFlags, model: string) {
+    const answer = await call(
+      this,
+      flags,
+      (client) => client.explain({ model }, { timeoutMs: CALL_TIMEOUT_MS }),
+    );
+    this.io.out(
+      flags.json
+        ? `${JSON.stringify(toRecord(ExplainResponseSchema, answer), null, 2)}\n`
+        : formatExplanation(answer),
+    );
+  },
+});
+
+/** The summary, where replicas run and with what scores, then one line for each node not used. */
+export function formatExplanation(answer: ExplainResponse): string {
+  const lines = [`${answer.model}: ${visible(answer.summary)}`];
+  if (answer.lastAttemptMs !== undefined) {
+    lines.push(`Placement was last tried ${formatDurationMs(Number(answer.lastAttemptMs))} ago`);
+  }
+  for (const placement of answer.placements) lines.push(`  ${formatPlacement(placement)}`);
+  if (answer.rejections.length > 0) lines.push("Not used:");
+  for (const rejection of answer.rejections) {
+    const where = [rejection.node, rejection.profile].filter((part) => part !== "").join(", ");
+    lines.push(`  ${visible(`${where}: ${rejection.reason}: ${rejection.detail}`)}`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function formatPlacement(placement: PlacementView): string {
+  const scores = Object.entries(placement.scores).map(([name, score]) =>
+    `${name} ${score.toFixed(2)}`
+  );
+  const why = scores.length === 0 ? "" : ` (${scores.join(", ")})`;
+  return visible(
+    `${placement.replicaId}: profile ${placement.profile} on ${placement.nodes.join(", ")}${why}`,
+  );
+}

@@ -1,0 +1,49 @@
+/** `ctl models`: every model of the catalog, and why one is not as it should be. */
+import { buildCommand } from "@stricli/core";
+import { formatDurationMs } from "@heddle/common/duration";
+import { type ModelView, ModelViewSchema } from "@heddle/proto/gen/admin";
+import { CALL_TIMEOUT_MS } from "../../client.ts";
+import { type CtlContext, list, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../../command.ts";
+import { toRecord } from "../../record.ts";
+import type { Listing } from "../../table.ts";
+
+export const listModels = buildCommand({
+  docs: { brief: "List models with their replicas" },
+  parameters: { flags: LIST_FLAGS, aliases: LIST_ALIASES },
+  async func(this: CtlContext, flags: ListFlags) {
+    await list(
+      this,
+      flags,
+      async (client) =>
+        modelListing((await client.listModels({}, { timeoutMs: CALL_TIMEOUT_MS })).models),
+    );
+  },
+});
+
+/** The table of models. */
+export function modelListing(models: readonly ModelView[]): Listing<ModelView> {
+  return {
+    rows: models,
+    empty: "The catalog has no models",
+    record: (model) => toRecord(ModelViewSchema, model),
+    columns: [
+      { title: "MODEL", cell: (model) => model.name },
+      { title: "READY", cell: (model) => `${model.readyReplicas}/${model.desiredReplicas}` },
+      { title: "STARTING", cell: (model) => String(model.startingReplicas) },
+      { title: "DRAINING", cell: (model) => String(model.drainingReplicas) },
+      { title: "SCALING", cell: (model) => `${model.minReplicas}–${model.maxReplicas}` },
+      { title: "ALIASES", cell: (model) => model.aliases.join(", ") },
+      { title: "REASON", cell: reasonOf },
+      { title: "FAILED STARTS", cell: (model) => String(model.failedStarts), wide: true },
+    ],
+  };
+}
+
+function reasonOf(model: ModelView): string {
+  const parts = [
+    model.reason,
+    model.backoffMs === undefined ? "" : `next start in ${formatDurationMs(model.backoffMs)}`,
+    model.unsafeProfiles.length === 0 ? "" : `unsafe_env in ${model.unsafeProfiles.join(", ")}`,
+  ];
+  return parts.filter((part) => part !== "").join("; ");
+}

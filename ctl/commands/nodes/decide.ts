@@ -1,0 +1,73 @@
+/** `ctl cordon`, `ctl uncordon` and `ctl drain`: an operator's decisions about a node. */
+import { buildCommand } from "@stricli/core";
+import type { NodeView } from "@heddle/proto/gen/admin";
+import { decodeNodeState } from "@heddle/proto/node_state";
+import { CALL_TIMEOUT_MS } from "../../client.ts";
+import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
+
+interface DecideFlags extends CommonFlags {
+  readonly reason?: string;
+}
+
+const NODE_PARAMETER = {
+  kind: "tuple",
+  parameters: [{ parse: String, brief: "Name of the node", placeholder: "node" }],
+} as const;
+
+const DECIDE_FLAGS = {
+  ...COMMON_FLAGS,
+  reason: {
+    kind: "parsed",
+    parse: String,
+    optional: true,
+    placeholder: "text",
+    brief: "Why, for those who come after you",
+  },
+} as const;
+
+export const cordon = buildCommand({
+  docs: { brief: "Place nothing new on a node; what runs there goes on" },
+  parameters: { flags: DECIDE_FLAGS, positional: NODE_PARAMETER },
+  async func(this: CtlContext, flags: DecideFlags, node: string) {
+    const answer = await call(
+      this,
+      flags,
+      (client) =>
+        client.cordon({ node, reason: flags.reason ?? "" }, { timeoutMs: CALL_TIMEOUT_MS }),
+    );
+    this.io.out(`${decided(answer.node, node)}; undo with: uncordon ${node}\n`);
+  },
+});
+
+export const uncordon = buildCommand({
+  docs: { brief: "End cordon and drain of a node" },
+  parameters: { flags: COMMON_FLAGS, positional: NODE_PARAMETER },
+  async func(this: CtlContext, flags: CommonFlags, node: string) {
+    const answer = await call(
+      this,
+      flags,
+      (client) => client.uncordon({ node }, { timeoutMs: CALL_TIMEOUT_MS }),
+    );
+    this.io.out(`${decided(answer.node, node)}\n`);
+  },
+});
+
+export const drain = buildCommand({
+  docs: { brief: "Move what runs on a node elsewhere, then stop it there" },
+  parameters: { flags: DECIDE_FLAGS, positional: NODE_PARAMETER },
+  async func(this: CtlContext, flags: DecideFlags, node: string) {
+    const answer = await call(
+      this,
+      flags,
+      (client) =>
+        client.drain({ node, reason: flags.reason ?? "" }, { timeoutMs: CALL_TIMEOUT_MS }),
+    );
+    this.io.out(`${decided(answer.node, node)}; watch it with: nodes\n`);
+  },
+});
+
+function decided(node: NodeView | undefined, name: string): string {
+  const state = node === undefined ? "unknown" : decodeNodeState(node.state);
+  const count = node?.replicaIds.length ?? 0;
+  return `${name} is ${state}, ${count} replica${count === 1 ? "" : "s"} there`;
+}

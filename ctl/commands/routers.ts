@@ -1,0 +1,51 @@
+/** `ctl routers`: who carries traffic, and whether each has what control has published. */
+import { buildCommand } from "@stricli/core";
+import { formatDurationMs } from "@heddle/common/duration";
+import { type RouterView, RouterViewSchema } from "@heddle/proto/gen/admin";
+import { CALL_TIMEOUT_MS } from "../client.ts";
+import { type CtlContext, list, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../command.ts";
+import { toRecord } from "../record.ts";
+import type { Listing } from "../table.ts";
+
+export const listRouters = buildCommand({
+  docs: { brief: "List routers and what they have in flight" },
+  parameters: { flags: LIST_FLAGS, aliases: LIST_ALIASES },
+  async func(this: CtlContext, flags: ListFlags) {
+    await list(
+      this,
+      flags,
+      async (client) =>
+        routerListing((await client.listRouters({}, { timeoutMs: CALL_TIMEOUT_MS })).routers),
+    );
+  },
+});
+
+/** The table of routers. */
+export function routerListing(routers: readonly RouterView[]): Listing<RouterView> {
+  return {
+    rows: routers,
+    empty: "No router has reported",
+    record: (router) => toRecord(RouterViewSchema, router),
+    columns: [
+      { title: "ROUTER", cell: (router) => router.name },
+      { title: "STATE", cell: stateOf },
+      { title: "IN FLIGHT", cell: (router) => String(router.inFlight) },
+      { title: "WAITING", cell: (router) => String(router.waiting) },
+      {
+        title: "LAST REPORT",
+        cell: (router) => `${formatDurationMs(Number(router.lastReportMs))} ago`,
+      },
+      { title: "VERSION", cell: (router) => router.version },
+      {
+        title: "APPLIED",
+        cell: (router) => `${router.applied?.term ?? 0}.${router.applied?.sequence ?? 0}`,
+        wide: true,
+      },
+    ],
+  };
+}
+
+function stateOf(router: RouterView): string {
+  if (!router.leased) return "lease ended";
+  return router.current ? "current" : "catching up";
+}

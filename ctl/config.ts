@@ -1,0 +1,79 @@
+/** Which control ctl talks to: a file with one context for each cluster. */
+import { join } from "node:path";
+import { z } from "zod";
+import { loadConfig } from "@heddle/common/config_file";
+import { tlsFilesSchema } from "@heddle/common/mtls_files";
+import { HeddleError } from "@heddle/proto/error";
+
+const contextSchema = z.strictObject({
+  name: z.string().min(1).describe("what --context takes"),
+  url: z.string().describe("control's admin API, https://host:port; http only on loopback"),
+  tls: tlsFilesSchema.optional().describe("the operator's certificate"),
+});
+export type Context = z.output<typeof contextSchema>;
+
+/** ctl's configuration file. */
+export const configSchema = z.strictObject({
+  current: z.string().describe("name of the context that is used when none is given"),
+  contexts: z.array(contextSchema).min(1),
+}).superRefine((config, context) => {
+  if (!config.contexts.some(({ name }) => name === config.current)) {
+    context.addIssue({
+      code: "custom",
+      path: ["current"],
+      message: `no context is named "${config.current}"`,
+    });
+  }
+});
+
+/** Where the configuration is looked for, in this order. */
+export interface ConfigPlaces {
+  /** HEDDLE_CTL_CONFIG. */
+  readonly named: string | undefined;
+  /** XDG_CONFIG_HOME, or ~/.config. */
+  readonly userConfig: string | undefined;
+  /** Top of the repository that ctl runs from; undefined for an installed ctl. */
+  readonly repository: string | undefined;
+}
+
+/** The context called `wanted`, or the current one. Throws `invalid_input` or `not_found`. */
+export async function loadContext(
+  places: ConfigPlaces,
+  wanted: string | undefined,
+): Promise<Context> {
+  const candidates = candidateFiles(places);
+  for (const file of candidates) {
+    if (file !== places.named && !await exists(file)) continue;
+    const config = await loadConfig(configSchema, file);
+    const name = wanted ?? config.current;
+    const found = config.contexts.find((context) => context.name === name);
+    if (found !== undefined) return found;
+    const names = config.contexts.map((context) => context.name).join(", ");
+    throw new HeddleError("not_found", `No context "${name}" in ${file}: it has ${names}`);
+  }
+  throw new HeddleError(
+    "not_found",
+    `Nothing says which control to talk to: looked for ${candidates.join(", ")}. ` +
+      "`deno task up` makes one for this machine; HEDDLE_CTL_CONFIG names another",
+  );
+}
+
+function candidateFiles(places: ConfigPlaces): string[] {
+  if (places.named !== undefined) return [places.named];
+  return [
+    ...(places.userConfig === undefined ? [] : [join(places.userConfig, "heddle", "config.yaml")]),
+    "/etc/heddle/ctl/config.yaml",
+    ...(places.repository === undefined
+      ? []
+      : [join(places.repository, ".heddle", "up", "ctl", "config.yaml")]),
+  ];
+}
+
+async function exists(file: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(file)).isFile;
+  } catch {
+    // Not there, or outside of what ctl may read: either way it is not the file to use.
+    return false;
+  }
+}

@@ -1,0 +1,52 @@
+/** `heddle`, the operator's command line. Exit codes: 0 done, 1 it failed, 2 it was called wrongly. */
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { run } from "@stricli/core";
+import { app } from "./app.ts";
+import type { CtlContext } from "./command.ts";
+import { type ConfigPlaces, loadContext } from "./config.ts";
+import { processIo } from "./io.ts";
+
+/** Exit codes, whatever the library's are. */
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+
+if (import.meta.main) {
+  const code = await main(Deno.args);
+  Deno.exit(code);
+}
+
+/** Runs one command line and returns the exit code. */
+export async function main(args: readonly string[]): Promise<number> {
+  const io = processIo();
+  const interrupted = new AbortController();
+  Deno.addSignalListener("SIGINT", () => interrupted.abort());
+  const process = {
+    stdout: { write: io.out },
+    stderr: { write: io.err },
+    env: { NO_COLOR: io.color ? undefined : "1" },
+    // Left unset: the library only fills in what nobody has decided.
+    exitCode: undefined as number | string | null | undefined,
+  };
+  const context: CtlContext = {
+    process,
+    io,
+    signal: interrupted.signal,
+    loadContext: (name) => loadContext(places(), name),
+  };
+  await run(app, args.length === 0 ? ["--help"] : args, context);
+  const code = Number(process.exitCode ?? 0);
+  if (code === 0) return 0;
+  // The library's codes below zero say that the command line, not the command, was wrong.
+  return code < 0 && code !== -1 ? EXIT_USAGE : EXIT_FAILED;
+}
+
+function places(): ConfigPlaces {
+  const home = Deno.env.get("HOME");
+  return {
+    named: Deno.env.get("HEDDLE_CTL_CONFIG"),
+    userConfig: Deno.env.get("XDG_CONFIG_HOME") ?? (home && join(home, ".config")),
+    // A bundle has no repository around it; then the last place simply does not exist.
+    repository: fileURLToPath(new URL("..", import.meta.url)),
+  };
+}

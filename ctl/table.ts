@@ -1,0 +1,90 @@
+/**
+ * Lists in every output format. A terminal gets aligned columns; a pipe gets the same cells
+ * separated by tabs; machines get JSON, YAML or CSV of the whole records.
+ */
+import { stringify } from "yaml";
+import type { Io } from "./io.ts";
+
+export const OUTPUTS = ["table", "wide", "json", "yaml", "csv"] as const;
+export type Output = (typeof OUTPUTS)[number];
+
+/** One column of a list of `Row`. */
+export interface Column<Row> {
+  readonly title: string;
+  readonly cell: (row: Row) => string;
+  /** Only shown by `-o wide`. */
+  readonly wide?: boolean;
+}
+
+/** A list as a command gives it: typed rows, their columns, and what JSON shows for a row. */
+export interface Listing<Row> {
+  readonly rows: readonly Row[];
+  readonly columns: readonly Column<Row>[];
+  /** Plain data for json, yaml and csv. */
+  readonly record: (row: Row) => Readonly<Record<string, unknown>>;
+  /** Said on a terminal when there are no rows. */
+  readonly empty: string;
+}
+
+/** Writes the list to `io` in the wanted form. */
+export function writeListing<Row>(io: Io, listing: Listing<Row>, output: Output): void {
+  switch (output) {
+    case "json":
+      io.out(`${JSON.stringify(listing.rows.map(listing.record), null, 2)}\n`);
+      return;
+    case "yaml":
+      io.out(stringify(listing.rows.map(listing.record)));
+      return;
+    case "csv":
+      io.out(formatCsv(listing.rows.map(listing.record)));
+      return;
+    case "table":
+    case "wide":
+      io.out(formatTable(listing, { aligned: io.terminal, wide: output === "wide" }));
+      return;
+  }
+}
+
+function formatTable<Row>(
+  listing: Listing<Row>,
+  options: { aligned: boolean; wide: boolean },
+): string {
+  if (listing.rows.length === 0 && options.aligned) return `${listing.empty}\n`;
+  const columns = listing.columns.filter((column) => options.wide || column.wide !== true);
+  const lines = [
+    columns.map((column) => column.title),
+    ...listing.rows.map((row) => columns.map((column) => visible(column.cell(row)))),
+  ];
+  if (!options.aligned) return lines.map((cells) => `${cells.join("\t")}\n`).join("");
+  const widths = columns.map((_, index) =>
+    Math.max(...lines.map((cells) => cells[index]?.length ?? 0))
+  );
+  return lines.map((cells) => {
+    const padded = cells.map((cell, index) => cell.padEnd(widths[index] ?? 0));
+    return `${padded.join("  ").trimEnd()}\n`;
+  }).join("");
+}
+
+/** What an engine or a node says must not move the cursor, add a row or shift a column. */
+export function visible(text: string): string {
+  // deno-lint-ignore no-control-regex
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ").trim() || "-";
+}
+
+function formatCsv(records: readonly Readonly<Record<string, unknown>>[]): string {
+  const names = Object.keys(records[0] ?? {});
+  const line = (cells: readonly unknown[]) => `${cells.map(csvCell).join(",")}\r\n`;
+  if (names.length === 0) return "";
+  return line(names) + records.map((record) => line(names.map((name) => record[name]))).join("");
+}
+
+// A cell that begins like a formula would be run by a spreadsheet.
+function csvCell(value: unknown): string {
+  const text = value === undefined || value === null
+    ? ""
+    : typeof value === "object"
+    ? JSON.stringify(value)
+    : String(value);
+  const safe = typeof value === "string" && /^[=+@\t\r-]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
