@@ -5,6 +5,7 @@ import { type Address, isLoopback, parseAddress } from "@heddle/common/address";
 import { duration, parseDurationMs } from "@heddle/common/duration";
 import { IDENTITY_NAME } from "@heddle/common/identity";
 import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
+import { DEFAULT_TIMINGS, type Timings } from "./core/timings.ts";
 
 /** Routers report every 2 s; a lease shorter than two reports would end with one that is late. */
 const ROUTER_LEASE_MS_MIN = 4_000;
@@ -17,6 +18,8 @@ const timingSchema = z.strictObject({
     .describe("Silence after which a node is lost: what ran there is rebuilt elsewhere"),
   settle: duration().default("60s")
     .describe("How long control waits after its start for all known nodes before it places"),
+  scale_down_window: duration().default("60s")
+    .describe("How long after settling surplus replicas are left alone"),
   drain_grace: duration().default("5m")
     .describe("Longest wait of a drain, for a replacement and then for requests in flight"),
   backoff_first: duration().default("10s")
@@ -25,6 +28,8 @@ const timingSchema = z.strictObject({
     .describe("Longest wait between two starts of a model that keeps failing"),
   router_lease: duration().default("10s")
     .describe("How long a router counts after its last report"),
+  idle: duration().default("10m")
+    .describe("How long a model with scaling.min 0 stays up after the last demand for it"),
 });
 
 /** The schema of control.yaml. Durations stay text here; `settingsOf` turns them into ms. */
@@ -69,18 +74,6 @@ export const configSchema = z.strictObject({
 
 export type Config = z.output<typeof configSchema>;
 
-/** `timing` in milliseconds. */
-export interface TimingMs {
-  readonly heartbeatMs: number;
-  readonly unreachableMs: number;
-  readonly lostMs: number;
-  readonly settleMs: number;
-  readonly drainGraceMs: number;
-  readonly backoffFirstMs: number;
-  readonly backoffMaxMs: number;
-  readonly routerLeaseMs: number;
-}
-
 /** The configuration as the program uses it: addresses parsed, durations in milliseconds. */
 export interface Settings {
   readonly cluster: string;
@@ -90,7 +83,7 @@ export interface Settings {
   readonly tls: TlsFiles | undefined;
   readonly catalogFile: string;
   readonly stateDirectory: string;
-  readonly timing: TimingMs;
+  readonly timings: Timings;
 }
 
 /** Converts a validated configuration. */
@@ -103,20 +96,22 @@ export function settingsOf(config: Config): Settings {
     tls: config.tls,
     catalogFile: config.catalog_file,
     stateDirectory: config.state_directory,
-    timing: timingMs(config.timing),
+    timings: timingsOf(config.timing),
   };
 }
 
-function timingMs(timing: z.output<typeof timingSchema>): TimingMs {
+function timingsOf(timing: z.output<typeof timingSchema>): Timings {
   return {
+    ...DEFAULT_TIMINGS,
     heartbeatMs: ms(timing.heartbeat),
     unreachableMs: ms(timing.unreachable),
     lostMs: ms(timing.lost),
     settleMs: ms(timing.settle),
+    scaleDownWindowMs: ms(timing.scale_down_window),
     drainGraceMs: ms(timing.drain_grace),
-    backoffFirstMs: ms(timing.backoff_first),
-    backoffMaxMs: ms(timing.backoff_max),
     routerLeaseMs: ms(timing.router_lease),
+    idleMs: ms(timing.idle),
+    backoff: { firstMs: ms(timing.backoff_first), maxMs: ms(timing.backoff_max) },
   };
 }
 

@@ -1,6 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { formatComplaints, parseConfig } from "@heddle/common/config_file";
 import { configSchema, settingsOf } from "./config.ts";
+import { DEFAULT_TIMINGS } from "./core/timings.ts";
 
 function complaints(text: string): string[] {
   const parsed = parseConfig(configSchema, text, "c");
@@ -19,16 +20,7 @@ Deno.test("configSchema needs only the cluster, and settingsOf() turns defaults 
     tls: undefined,
     catalogFile: "/etc/heddle/catalog.yaml",
     stateDirectory: "/var/lib/heddle/control",
-    timing: {
-      heartbeatMs: 5_000,
-      unreachableMs: 15_000,
-      lostMs: 60_000,
-      settleMs: 60_000,
-      drainGraceMs: 300_000,
-      backoffFirstMs: 10_000,
-      backoffMaxMs: 600_000,
-      routerLeaseMs: 10_000,
-    },
+    timings: DEFAULT_TIMINGS,
   });
 });
 

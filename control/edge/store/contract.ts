@@ -1,6 +1,7 @@
 /** What every implementation of `Store` must do, as tests to run against each of them. */
 import { deepEqual, equal, rejects } from "node:assert/strict";
-import type { AuditEntry, NodeDecision, Store } from "./store.ts";
+import { type Decisions, NO_DECISIONS } from "../../core/world.ts";
+import type { AuditEntry, Store } from "./store.ts";
 
 /** A place for one store: opened again, it holds what was written before. */
 export interface StorePlace extends AsyncDisposable {
@@ -8,13 +9,15 @@ export interface StorePlace extends AsyncDisposable {
 }
 
 const entry: AuditEntry = { atMs: 5, who: "ann", what: "cordon", target: "n1", reason: "fan" };
-const cordon: NodeDecision = {
-  node: "n1",
-  cordoned: true,
-  draining: false,
-  decidedBy: "ann",
-  reason: "fan is loud; 'quoted' \u2603",
-  decidedAtMs: 1_800_000_000_123,
+const reason = "fan is loud; 'quoted' \u2603";
+const decisions: Decisions = {
+  nodes: new Map([
+    ["n1", { kind: "cordon", by: "ann", reason, at: 1_800_000_000_123 }],
+    ["n2", { kind: "drain", by: "bob", reason: "", at: 1 }],
+  ]),
+  paused: new Map([["m1", { by: "ann", reason, at: 2 }]]),
+  scales: new Map([["m1", { by: "ann", reason, at: 3, replicas: 4 }]]),
+  labels: new Map([["n1", { rack: "r1", "": "" }]]),
 };
 
 /** Registers the tests under `name`; `place` makes a fresh, empty place. */
@@ -29,48 +32,51 @@ export function testStoreContract(name: string, place: () => Promise<StorePlace>
     withStore(fresh, async (store) => {
       deepEqual(await store.load(), {
         term: 0,
-        knownNodes: [],
-        decisions: [],
+        knownNodes: new Set(),
+        decisions: NO_DECISIONS,
         catalog: undefined,
       });
       deepEqual(await store.audit(10), []);
     }));
 
   test("holds everything across a restart", async (fresh) => {
-    const catalog = { text: "models: []\n", revision: { term: 3, sequence: 9 }, appliedAtMs: 7 };
+    const catalog = { text: "models: []\n", revision: 9, appliedAtMs: 7 };
     await withStore(fresh, async (store) => {
       await store.saveTerm(3);
-      await store.addKnownNodes(["n2", "n1"]);
-      await store.addKnownNodes(["n1", "n3"]);
-      await store.saveDecision(cordon, entry);
+      await store.saveKnownNodes(new Set(["n2", "n1"]));
+      await store.saveDecisions(decisions, entry);
       await store.saveCatalog(catalog, { ...entry, what: "apply_catalog", target: "catalog" });
     });
     await withStore(fresh, async (store) => {
       deepEqual(await store.load(), {
         term: 3,
-        knownNodes: ["n1", "n2", "n3"],
-        decisions: [cordon],
+        knownNodes: new Set(["n1", "n2"]),
+        decisions,
         catalog,
       });
       deepEqual((await store.audit(10)).map(({ what }) => what), ["apply_catalog", "cordon"]);
     });
   });
 
-  test("replaces a decision, and ends it", (fresh) =>
+  test("replaces decisions as a whole", (fresh) =>
     withStore(fresh, async (store) => {
-      const drain = { ...cordon, draining: true, decidedBy: "bob" };
-      await store.saveDecision(cordon, entry);
-      await store.saveDecision(drain, { ...entry, what: "drain" });
-      await store.saveDecision({ ...cordon, node: "n0" }, entry);
-      deepEqual((await store.load()).decisions, [{ ...cordon, node: "n0" }, drain]);
-      await store.clearDecision("n1", { ...entry, what: "uncordon" });
-      await store.clearDecision("never cordoned", { ...entry, what: "uncordon" });
-      deepEqual((await store.load()).decisions, [{ ...cordon, node: "n0" }]);
+      await store.saveDecisions(decisions, entry);
+      const next = { ...NO_DECISIONS, scales: decisions.scales };
+      await store.saveDecisions(next, { ...entry, what: "uncordon" });
+      deepEqual((await store.load()).decisions, next);
+    }));
+
+  test("replaces the names of known nodes", (fresh) =>
+    withStore(fresh, async (store) => {
+      for (const names of [["n1", "n2"], ["n3", "n2"], ["n3", "n2"]]) {
+        await store.saveKnownNodes(new Set(names));
+      }
+      deepEqual((await store.load()).knownNodes, new Set(["n2", "n3"]));
     }));
 
   test("keeps only the newest catalog, and an empty one is not none", (fresh) =>
     withStore(fresh, async (store) => {
-      const first = { text: "a", revision: { term: 1, sequence: 1 }, appliedAtMs: 1 };
+      const first = { text: "a", revision: 1, appliedAtMs: 1 };
       await store.saveCatalog(first, entry);
       await store.saveCatalog({ ...first, text: "" }, entry);
       equal((await store.load()).catalog?.text, "");
@@ -86,7 +92,7 @@ export function testStoreContract(name: string, place: () => Promise<StorePlace>
 
   test("gives the newest audit entries first, at most as many as asked for", (fresh) =>
     withStore(fresh, async (store) => {
-      for (const who of ["a", "b", "c"]) await store.saveDecision(cordon, { ...entry, who });
+      for (const who of ["a", "b", "c"]) await store.saveDecisions(decisions, { ...entry, who });
       deepEqual(await store.audit(2), [{ ...entry, who: "c" }, { ...entry, who: "b" }]);
     }));
 }

@@ -12,19 +12,16 @@ const MIGRATIONS: readonly string[] = [
   CREATE TABLE known_node (
     name TEXT PRIMARY KEY
   ) STRICT, WITHOUT ROWID;
-  CREATE TABLE node_decision (
-    node TEXT PRIMARY KEY,
-    cordoned INTEGER NOT NULL,
-    draining INTEGER NOT NULL,
-    decided_by TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    decided_at_ms INTEGER NOT NULL
+  CREATE TABLE decision (
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (kind, subject)
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE catalog (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     text TEXT NOT NULL,
-    revision_term INTEGER NOT NULL,
-    revision_sequence INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
     applied_at_ms INTEGER NOT NULL
   ) STRICT;
   CREATE TABLE audit (

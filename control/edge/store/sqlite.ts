@@ -1,7 +1,9 @@
 /** The store in one SQLite file. Writes are small and rare, so each waits for the disk (FULL). */
 import { DatabaseSync } from "node:sqlite";
 import { errorText, HeddleError } from "@heddle/proto/error";
-import type { AuditEntry, NodeDecision, Store, Stored, StoredCatalog } from "./store.ts";
+import type { Decisions } from "../../core/world.ts";
+import { type DecisionRow, decisionRows, decisionsOf } from "./decision_rows.ts";
+import type { AuditEntry, Store, Stored, StoredCatalog } from "./store.ts";
 import { migrate } from "./migrations.ts";
 
 /** How long a write waits for another connection, e.g. a backup, before it is an error. */
@@ -77,9 +79,8 @@ class SqliteStore implements Store {
   load(): Promise<Stored> {
     return this.#do("read", () => ({
       term: this.#term(),
-      knownNodes: this.#all("SELECT name FROM known_node ORDER BY name")
-        .map((row) => String(row["name"])),
-      decisions: this.#all("SELECT * FROM node_decision ORDER BY node").map(decisionOf),
+      knownNodes: this.#knownNodes(),
+      decisions: decisionsOf(this.#all("SELECT * FROM decision").map(decisionRowOf)),
       catalog: this.#all("SELECT * FROM catalog").map(catalogOf)[0],
     }));
   }
@@ -97,30 +98,24 @@ class SqliteStore implements Store {
     });
   }
 
-  addKnownNodes(names: readonly string[]): Promise<void> {
+  saveKnownNodes(names: ReadonlySet<string>): Promise<void> {
     return this.#do("save known nodes", () => {
-      for (const name of names) this.#run("INSERT OR IGNORE INTO known_node VALUES (?)", name);
+      const stored = this.#knownNodes();
+      for (const name of names.difference(stored)) {
+        this.#run("INSERT INTO known_node VALUES (?)", name);
+      }
+      for (const name of stored.difference(names)) {
+        this.#run("DELETE FROM known_node WHERE name = ?", name);
+      }
     });
   }
 
-  saveDecision(decision: NodeDecision, entry: AuditEntry): Promise<void> {
-    return this.#do("save a decision", () => {
-      this.#run(
-        "INSERT OR REPLACE INTO node_decision VALUES (?, ?, ?, ?, ?, ?)",
-        decision.node,
-        Number(decision.cordoned),
-        Number(decision.draining),
-        decision.decidedBy,
-        decision.reason,
-        decision.decidedAtMs,
-      );
-      this.#audit(entry);
-    });
-  }
-
-  clearDecision(node: string, entry: AuditEntry): Promise<void> {
-    return this.#do("end a decision", () => {
-      this.#run("DELETE FROM node_decision WHERE node = ?", node);
+  saveDecisions(decisions: Decisions, entry: AuditEntry): Promise<void> {
+    return this.#do("save decisions", () => {
+      this.#run("DELETE FROM decision");
+      for (const { kind, subject, value } of decisionRows(decisions)) {
+        this.#run("INSERT INTO decision VALUES (?, ?, ?)", kind, subject, value);
+      }
       this.#audit(entry);
     });
   }
@@ -128,10 +123,9 @@ class SqliteStore implements Store {
   saveCatalog(catalog: StoredCatalog, entry: AuditEntry): Promise<void> {
     return this.#do("save the catalog", () => {
       this.#run(
-        "INSERT OR REPLACE INTO catalog VALUES (1, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO catalog VALUES (1, ?, ?, ?)",
         catalog.text,
-        catalog.revision.term,
-        catalog.revision.sequence,
+        catalog.revision,
         catalog.appliedAtMs,
       );
       this.#audit(entry);
@@ -175,6 +169,10 @@ class SqliteStore implements Store {
     return Number(this.#all("SELECT term FROM term")[0]?.["term"] ?? 0);
   }
 
+  #knownNodes(): Set<string> {
+    return new Set(this.#all("SELECT name FROM known_node").map((row) => String(row["name"])));
+  }
+
   #audit(entry: AuditEntry): void {
     this.#run(
       "INSERT INTO audit (at_ms, who, what, target, reason) VALUES (?, ?, ?, ?, ?)",
@@ -197,21 +195,18 @@ class SqliteStore implements Store {
 
 type Row = Record<string, unknown>;
 
-function decisionOf(row: Row): NodeDecision {
+function decisionRowOf(row: Row): DecisionRow {
   return {
-    node: String(row["node"]),
-    cordoned: row["cordoned"] === 1,
-    draining: row["draining"] === 1,
-    decidedBy: String(row["decided_by"]),
-    reason: String(row["reason"]),
-    decidedAtMs: Number(row["decided_at_ms"]),
+    kind: String(row["kind"]),
+    subject: String(row["subject"]),
+    value: String(row["value"]),
   };
 }
 
 function catalogOf(row: Row): StoredCatalog {
   return {
     text: String(row["text"]),
-    revision: { term: Number(row["revision_term"]), sequence: Number(row["revision_sequence"]) },
+    revision: Number(row["revision"]),
     appliedAtMs: Number(row["applied_at_ms"]),
   };
 }

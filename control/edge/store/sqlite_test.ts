@@ -57,3 +57,16 @@ Deno.test("SqliteStore can be read by a backup while control holds it", async ()
   database.close();
   await store.close();
 });
+
+Deno.test("SqliteStore refuses decisions that a newer control wrote, rather than undo them", async () => {
+  await using fresh = await place();
+  await (await openSqliteStore(fresh.directory)).close();
+  for (const row of ["'quota', 'm1', '{}'", `'node', 'n1', '{"kind":"evacuate"}'`]) {
+    const database = new DatabaseSync(`${fresh.directory}/control.db`);
+    database.exec(`DELETE FROM decision; INSERT INTO decision VALUES (${row})`);
+    database.close();
+    const store = await openSqliteStore(fresh.directory);
+    await rejects(store.load(), /Cannot read the stored decision .*written by a newer control/s);
+    await store.close();
+  }
+});

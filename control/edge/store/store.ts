@@ -3,23 +3,13 @@
  * hardware, replicas, their keys) is learnt again from the agents, because a database that
  * describes the cluster can be wrong and the cluster cannot.
  */
-import type { Revision } from "@heddle/proto/revision";
-
-/** An operator's standing decision about a node. At least one of the two is true. */
-export interface NodeDecision {
-  readonly node: string;
-  readonly cordoned: boolean;
-  readonly draining: boolean;
-  /** The operator's name, from the certificate. */
-  readonly decidedBy: string;
-  readonly reason: string;
-  readonly decidedAtMs: number;
-}
+import type { Decisions } from "../../core/world.ts";
 
 /** The last catalog that was applied. */
 export interface StoredCatalog {
   readonly text: string;
-  readonly revision: Revision;
+  /** Rises by one with every applied text. */
+  readonly revision: number;
   readonly appliedAtMs: number;
 }
 
@@ -27,20 +17,19 @@ export interface StoredCatalog {
 export interface Stored {
   /** 0 when control has never run here. */
   readonly term: number;
-  /** Sorted. */
-  readonly knownNodes: readonly string[];
-  /** Sorted by node. */
-  readonly decisions: readonly NodeDecision[];
+  readonly knownNodes: ReadonlySet<string>;
+  readonly decisions: Decisions;
   readonly catalog: StoredCatalog | undefined;
 }
 
 /** One line of the audit trail. */
 export interface AuditEntry {
   readonly atMs: number;
+  /** The operator's name, or "control" for what it did by itself. */
   readonly who: string;
-  /** A closed snake_case word: "cordon", "uncordon", "drain", "apply_catalog". */
+  /** A closed snake_case word: the kind of the operator's event, or "apply_catalog". */
   readonly what: string;
-  /** The node or document it was done to. */
+  /** The node, model or document it was done to. */
   readonly target: string;
   readonly reason: string;
 }
@@ -53,12 +42,10 @@ export interface Store {
   load(): Promise<Stored>;
   /** Never lowers it: a lower term than the stored one is `failed_precondition`. */
   saveTerm(term: number): Promise<void>;
-  /** Remembers nodes by name; known ones are left as they are. */
-  addKnownNodes(names: readonly string[]): Promise<void>;
-  /** Replaces the decision about its node and writes the audit entry, both or neither. */
-  saveDecision(decision: NodeDecision, entry: AuditEntry): Promise<void>;
-  /** Ends the decision about a node, if there is one, and writes the audit entry. */
-  clearDecision(node: string, entry: AuditEntry): Promise<void>;
+  /** Replaces the names of known nodes. */
+  saveKnownNodes(names: ReadonlySet<string>): Promise<void>;
+  /** Replaces all decisions and writes the audit entry, both or neither. */
+  saveDecisions(decisions: Decisions, entry: AuditEntry): Promise<void>;
   /** Replaces the applied catalog and writes the audit entry, both or neither. */
   saveCatalog(catalog: StoredCatalog, entry: AuditEntry): Promise<void>;
   /** The newest `limit` entries, newest first. */
