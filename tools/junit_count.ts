@@ -1,0 +1,65 @@
+/**
+ * Counts a JUnit report, for the one closing line that a person or a machine reads:
+ *
+ *     deno run -P=tools tools/junit_count.ts .heddle/junit.xml --status 0
+ *     412 passed, 0 failed, 3 skipped
+ *
+ * `--status` is the exit status of what ran before, because a report can be silent about a failure:
+ * a test file that throws while it loads appears in none, and one that does not compile leaves no
+ * report at all. Exits 1 when something failed, when that status is not 0, or when no test ran.
+ */
+import { runTool, say } from "./say.ts";
+
+/** How many tests of a report ended in which way. Steps count as tests of their own, as in the report. */
+export interface Count {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+/** Counts the test cases of a JUnit report. Throws when the report was cut short. */
+export function countJunit(xml: string): Count {
+  const ended = /<\/testsuites>\s*$|<testsuites\b[^>]*\/>\s*$|<\/testsuite>\s*$/.test(xml);
+  if (!ended) throw new Error("the report has no end: whoever wrote it was stopped");
+  let [passed, failed, skipped] = [0, 0, 0];
+  // No parser needed: "<" and ">" inside names and messages are escaped in XML.
+  for (const [, body = ""] of xml.matchAll(/<testcase\b[^>]*?(?:\/>|>([^]*?)<\/testcase>)/g)) {
+    if (/<(?:failure|error)\b/.test(body)) failed++;
+    else if (/<skipped\b/.test(body)) skipped++;
+    else passed++;
+  }
+  return { passed, failed, skipped };
+}
+
+/** The count that counts: a failure that the report does not show is one failure more. */
+export function judge(count: Count, status: number): Count {
+  const silent = count.failed === 0 && (status !== 0 || count.passed === 0);
+  return silent ? { ...count, failed: 1 } : count;
+}
+
+/** `N passed, N failed`, with `, N skipped` when there are any. */
+export function formatCount({ passed, failed, skipped }: Count): string {
+  const line = `${passed} passed, ${failed} failed`;
+  return skipped > 0 ? `${line}, ${skipped} skipped` : line;
+}
+
+async function read(path: string): Promise<Count> {
+  try {
+    return countJunit(await Deno.readTextFile(path));
+  } catch (error) {
+    say(`No count in ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    return { passed: 0, failed: 0, skipped: 0 };
+  }
+}
+
+if (import.meta.main) {
+  await runTool(async () => {
+    const [path, flag, status] = Deno.args;
+    if (path === undefined || flag !== "--status" || !/^\d+$/.test(status ?? "")) {
+      throw new Error("Usage: junit_count.ts REPORT --status EXIT_STATUS");
+    }
+    const count = judge(await read(path), Number(status));
+    say(formatCount(count));
+    if (count.failed > 0) Deno.exitCode = 1;
+  });
+}
