@@ -1,0 +1,143 @@
+/** The catalog: which models should run, and how. Its home is this schema; defaults live only here. */
+import { z } from "zod";
+import { parseConfig, type Parsed } from "@heddle/common/config_file";
+import { duration, size } from "@heddle/common/duration";
+import { crossCheck } from "./catalog_rules.ts";
+import { checkArgs } from "./owned_args.ts";
+import { checkEnv } from "./owned_env.ts";
+
+/** Names stand in URLs, unit names and metrics, so they are one word without surprises. */
+const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._:/@+-]*[A-Za-z0-9])?$/;
+const NAME_LENGTH_MAX = 200;
+
+const name = () =>
+  z.string().max(NAME_LENGTH_MAX).regex(NAME, {
+    error: "want letters, digits and . _ : / @ + - between them",
+  });
+/** Numbers are what people write for numeric flags; engines get text either way. */
+const text = () => z.union([z.string(), z.number(), z.boolean()]).transform((value) => `${value}`);
+const parallel = (what: string) =>
+  z.int().min(1).max(1_024).default(1).describe(`${what} parallel size; 1 is none`);
+
+const profileFields = z.strictObject({
+  name: name().describe("Unique within the model"),
+  engine: z.enum(["vllm", "sglang", "llamacpp", "sim"]).default("vllm"),
+  engine_version: z.string().default("").describe("Exactly this version; empty takes any"),
+  gpu_class: z.string().min(1).optional().describe(
+    'GPU class as nodes report it, e.g. "h100-80g"; absent for a profile that needs no GPU',
+  ),
+  tp: parallel("Tensor"),
+  pp: parallel("Pipeline"),
+  dp: parallel("Data"),
+  nodes: z.int().min(1).max(1_024).default(1).describe("Nodes that one replica spans"),
+  gpus_per_node: z.int().min(0).max(64).optional().describe(
+    "GPUs on each node; the default is tp × pp × dp / nodes",
+  ),
+  launch_mode: z.enum(["mp", "ray"]).default("mp").describe(
+    "How an engine on several nodes finds itself together",
+  ),
+  args: z.array(text()).default([]).describe("Passed to the engine after Heddle's own flags"),
+  env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), text()).default({}),
+  unsafe_env: z.boolean().default(false).describe(
+    "Allows env that can break fabric and GPU assignment; shown wherever the model is",
+  ),
+  weight: z.int().min(1).max(1_000).default(1).describe("Share of requests relative to others"),
+  priority: z.int().min(-1_000).max(1_000).default(0).describe("Higher is tried first"),
+  startup_timeout: duration().default("20m").describe("Longest time from start to ready"),
+  node_selector: z.record(z.string().min(1), z.string()).default({}).describe(
+    "Labels that a node must have",
+  ),
+  memory: size().optional().describe("Host memory that a profile without GPUs needs"),
+});
+
+const profile = profileFields.superRefine((fields, context) => {
+  checkSizes(fields, context);
+  checkArgs(fields.engine, fields.args, context);
+  checkEnv(fields.env, fields.unsafe_env, context);
+}).transform((fields) => ({ ...fields, gpus_per_node: gpusPerNode(fields) }));
+
+const scaling = z.strictObject({
+  min: z.int().min(0).max(10_000).default(1).describe("0 lets the model sleep"),
+  max: z.int().min(1).max(10_000).optional().describe("The default is min, at least 1"),
+}).superRefine(({ min, max }, context) => {
+  if (max !== undefined && max < min) {
+    context.addIssue({ code: "custom", path: ["max"], message: `max ${max} is below min ${min}` });
+  }
+}).transform(({ min, max }) => ({ min, max: max ?? Math.max(min, 1) }));
+
+const slo = z.strictObject({
+  ttft_p99: duration().optional().describe("Time to the first token, 99th percentile"),
+  tpot_p99: duration().optional().describe("Time per output token, 99th percentile"),
+});
+
+const model = z.strictObject({
+  name: name().describe("What clients ask for"),
+  aliases: z.array(name()).default([]).describe("Other names for it"),
+  source: z.string().min(1).regex(/^\S(?:.*\S)?$/, { error: "must not begin or end with a blank" })
+    .describe("Where the weights come from: an absolute path on the nodes, or a remote name"),
+  fallbacks: z.array(name()).default([]).describe("Names or aliases to try when it cannot serve"),
+  routing_profile: z.enum(["chat", "batch", "long-context"]).default("chat"),
+  scaling: scaling.default({ min: 1, max: 1 }),
+  slo: slo.default({}),
+  profiles: z.array(profile).min(1, { error: "want at least one profile" }),
+});
+
+/** The whole document. An empty one has no models. */
+export const catalogSchema = z.strictObject({
+  models: z.array(model).default([]),
+}).superRefine((catalog, context) => crossCheck(catalog.models, context));
+
+export type Catalog = z.output<typeof catalogSchema>;
+export type Model = Catalog["models"][number];
+export type Profile = Model["profiles"][number];
+export type ProfileFields = z.output<typeof profileFields>;
+
+export const EMPTY_CATALOG: Catalog = { models: [] };
+
+/** Parses the text of a catalog; every complaint names `file`, line, column and path. */
+export function parseCatalog(text: string, file: string): Parsed<Catalog> {
+  return parseConfig(catalogSchema, text, file);
+}
+
+/** The model that clients mean by a name or an alias. */
+export function findModel(catalog: Catalog, nameOrAlias: string): Model | undefined {
+  return catalog.models.find((each) =>
+    each.name === nameOrAlias || each.aliases.includes(nameOrAlias)
+  );
+}
+
+function gpusPerNode(fields: ProfileFields): number {
+  if (fields.gpu_class === undefined) return 0;
+  return fields.gpus_per_node ?? fields.tp * fields.pp * fields.dp / fields.nodes;
+}
+
+function checkSizes(fields: ProfileFields, context: z.RefinementCtx): void {
+  const { tp, pp, dp, nodes } = fields;
+  const complain = (path: string, message: string) =>
+    context.addIssue({ code: "custom", path: [path], message });
+  if (fields.gpu_class === undefined) {
+    if (fields.gpus_per_node !== undefined && fields.gpus_per_node > 0) {
+      complain("gpus_per_node", `${fields.gpus_per_node} GPUs, but no gpu_class says which`);
+    }
+    if (tp * pp * dp > 1) {
+      complain("tp", `tp × pp × dp is ${tp * pp * dp}, but no gpu_class says on which GPUs`);
+    }
+    if (nodes > 1) complain("nodes", `${nodes} nodes: a profile without gpu_class runs on one`);
+    return;
+  }
+  if (fields.memory !== undefined) {
+    complain("memory", "is for profiles without GPUs; this one has a gpu_class");
+  }
+  const wanted = tp * pp * dp;
+  if (fields.gpus_per_node === undefined) {
+    if (wanted % nodes !== 0) {
+      complain("nodes", `tp × pp × dp is ${wanted}, which ${nodes} nodes cannot share evenly`);
+    }
+  } else if (nodes * fields.gpus_per_node !== wanted) {
+    complain(
+      "gpus_per_node",
+      `nodes × gpus_per_node is ${nodes * fields.gpus_per_node}, ` +
+        `but tp × pp × dp is ${wanted} (${tp} × ${pp} × ${dp})`,
+    );
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * Engine flags that Heddle sets itself. A profile that set them too would move the engine away from
+ * where the router looks, show its key, or size it differently from the GPUs it was given.
+ */
+import type { z } from "zod";
+
+type EngineName = "vllm" | "sglang" | "llamacpp" | "sim";
+
+const VLLM: readonly string[] = [
+  ...["--model", "--host", "--port", "--uds", "--served-model-name", "--api-key"],
+  ...["--ssl-keyfile", "--ssl-certfile", "--root-path", "--config"],
+  ...["--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "-pp"],
+  ...["--data-parallel-size", "-dp", "--data-parallel-size-local", "-dpl"],
+  ...["--data-parallel-start-rank", "-dpr", "--data-parallel-rank", "-dpn"],
+  ...["--data-parallel-address", "-dpa", "--data-parallel-rpc-port", "-dpp"],
+  ...["--data-parallel-backend", "-dpb", "--data-parallel-external-lb", "-dpe"],
+  ...["--data-parallel-hybrid-lb", "-dph", "--data-parallel-multi-port-external-lb"],
+  ...["--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless"],
+  ...["--distributed-executor-backend"],
+];
+
+const OWNED: Readonly<Record<EngineName, readonly string[]>> = {
+  vllm: VLLM,
+  sglang: [
+    ...["--model-path", "--model", "--host", "--port", "--served-model-name", "--config"],
+    ...["--api-key", "--admin-api-key", "--ssl-keyfile", "--ssl-certfile"],
+    ...["--tp-size", "--tensor-parallel-size", "--tp", "--pp-size", "--pipeline-parallel-size"],
+    ...["--pp", "--dp-size", "--data-parallel-size", "--dp"],
+    ...["--nnodes", "--node-rank", "--dist-init-addr", "--nccl-init-addr", "--nccl-port"],
+    ...["--base-gpu-id", "--gpu-id-step", "--device"],
+  ],
+  llamacpp: [
+    ...["--model", "-m", "--model-url", "-mu", "--hf-repo", "-hf", "-hfr", "--hf-file", "-hff"],
+    ...["--hf-token", "-hft", "--docker-repo", "-dr", "--alias", "-a", "--host", "--port"],
+    ...["--api-key", "--api-key-file", "--ssl-key-file", "--ssl-cert-file", "--api-prefix"],
+    ...["--models-dir", "--models-preset", "--models-max", "--models-autoload"],
+    ...["--device", "-dev", "--main-gpu", "-mg", "--rpc", "--tools", "--agent"],
+  ],
+  sim: [...VLLM],
+};
+
+/** Argument parsers take a long flag's unambiguous beginning for it; shorter ones are never unique. */
+const ABBREVIATION_LENGTH_MIN = 5;
+
+/** Complains about each argument that is one of Heddle's own, at its place in `args`. */
+export function checkArgs(
+  engine: EngineName,
+  args: readonly string[],
+  context: z.core.$RefinementCtx,
+): void {
+  args.forEach((arg, index) => {
+    const flag = ownedFlag(engine, arg);
+    if (flag === undefined) return;
+    context.addIssue({
+      code: "custom",
+      path: ["args", index],
+      message: `${flag} is set by Heddle; leave it out`,
+    });
+  });
+}
+
+/** The flag of Heddle's that an argument sets, in any spelling the engines' parsers accept. */
+export function ownedFlag(engine: EngineName, arg: string): string | undefined {
+  const spelled = arg.trim().split(/[=\s]/, 1)[0] ?? "";
+  if (!spelled.startsWith("-")) return undefined;
+  const long = spelled.startsWith("--");
+  // vLLM and SGLang take underscores for hyphens, and dotted keys below a flag.
+  const flag = long ? spelled.toLowerCase().replaceAll("_", "-") : spelled;
+  return OWNED[engine].find((owned) =>
+    owned === flag ||
+    (long && owned.startsWith(flag) && flag.length >= ABBREVIATION_LENGTH_MIN)
+  );
+}

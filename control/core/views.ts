@@ -1,0 +1,142 @@
+/**
+ * What operators see of the world: plain shapes that mirror admin.proto, with words for states. Pure
+ * projections; the edge encodes them.
+ */
+import type { Plain } from "@heddle/proto/plain";
+import type { HcaRef, Inventory } from "@heddle/proto/gen/types";
+import type { NodeState } from "@heddle/proto/node_state";
+import type { ReplicaState } from "@heddle/proto/replica_state";
+import type { Revision } from "@heddle/proto/revision";
+import type { ShardState } from "@heddle/proto/shard_state";
+import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId, World } from "./world.ts";
+
+export interface NodeView {
+  readonly name: NodeId;
+  readonly state: NodeState;
+  readonly address: string;
+  readonly agentVersion: string;
+  /** Absent for a node that has not registered with this control. */
+  readonly inventory?: Plain<Inventory>;
+  readonly usedGpus: readonly number[];
+  readonly replicaIds: readonly ReplicaId[];
+  /** Since its last message; absent when this control never heard from it. */
+  readonly lastSeenMs?: number;
+  readonly cordoned: boolean;
+  readonly draining: boolean;
+  readonly decidedBy: string;
+  readonly decisionReason: string;
+}
+
+export interface ModelView {
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly minReplicas: number;
+  readonly maxReplicas: number;
+  readonly desiredReplicas: number;
+  readonly readyReplicas: number;
+  readonly startingReplicas: number;
+  readonly drainingReplicas: number;
+  readonly failedStarts: number;
+  /** Until the next start; absent when none waits. */
+  readonly backoffMs?: number;
+  /** Why it is not as it should be, in words; empty when it is. */
+  readonly reason: string;
+  readonly unsafeProfiles: readonly string[];
+}
+
+export interface ReplicaView {
+  readonly replicaId: ReplicaId;
+  readonly model: string;
+  readonly profile: string;
+  readonly state: ReplicaState;
+  readonly reason: string;
+  readonly address: string;
+  readonly shards: readonly ShardView[];
+  readonly inStateMs: number;
+  /** Sum over leased routers; absent when none has reported. */
+  readonly inFlight?: number;
+  readonly engine: string;
+  readonly fabric: string;
+}
+
+export interface ShardView {
+  readonly shardId: ShardId;
+  readonly node: NodeId;
+  readonly rank: number;
+  readonly state: ShardState;
+  readonly gpus: readonly number[];
+  readonly hcas: readonly Plain<HcaRef>[];
+  readonly pid?: number;
+  readonly reason: string;
+  readonly message: string;
+  readonly logTail: readonly string[];
+  readonly progress: string;
+}
+
+export interface RouterView {
+  readonly name: RouterId;
+  readonly version: string;
+  readonly applied: Revision;
+  readonly current: boolean;
+  readonly leased: boolean;
+  readonly lastReportMs: number;
+  readonly inFlight: number;
+  readonly waiting: number;
+}
+
+export interface ExplainView {
+  readonly model: string;
+  /** One line, e.g. "0/12 nodes fit: 7 gpus_free, 3 fabric_short, 2 unreachable". */
+  readonly summary: string;
+  readonly placements: readonly PlacementView[];
+  readonly rejections: readonly RejectionView[];
+  /** Since placement was last tried; absent when never. */
+  readonly lastAttemptMs?: number;
+}
+
+export interface PlacementView {
+  readonly replicaId: ReplicaId;
+  readonly profile: string;
+  readonly nodes: readonly NodeId[];
+  readonly scores: Readonly<Record<string, number>>;
+}
+
+export interface RejectionView {
+  readonly profile: string;
+  readonly node: NodeId;
+  readonly reason: string;
+  readonly detail: string;
+}
+
+/** Every node that control knows, by name. */
+export function viewNodes(_world: World, _now: EpochMs): readonly NodeView[] {
+  return [];
+}
+
+/** Every model of the catalog, in its order. */
+export function viewModels(_world: World, _now: EpochMs): readonly ModelView[] {
+  return [];
+}
+
+/** Replicas by id; those of one model when `nameOrAlias` is not empty. */
+export function viewReplicas(
+  _world: World,
+  _nameOrAlias: string,
+  _now: EpochMs,
+): readonly ReplicaView[] {
+  return [];
+}
+
+/** Every router that reported, by name. */
+export function viewRouters(_world: World, _now: EpochMs): readonly RouterView[] {
+  return [];
+}
+
+/** Why a model is placed as it is, or is not; undefined when there is no such model. */
+export function viewExplain(
+  _world: World,
+  _nameOrAlias: string,
+  _now: EpochMs,
+): ExplainView | undefined {
+  return undefined;
+}
