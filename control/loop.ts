@@ -6,7 +6,8 @@ import type { Event } from "./core/event.ts";
 import type { Plan, ShardCommand } from "./core/plan.ts";
 import type { Published } from "./core/published.ts";
 import type { StoreRecord } from "./core/store_record.ts";
-import type { EpochMs, NodeId, World } from "./core/world.ts";
+import type { EpochMs, NodeId } from "./core/ids.ts";
+import type { World } from "./core/world.ts";
 
 /** What the loop does to the world outside. Each may throw a HeddleError. */
 export interface Effects {

@@ -3,14 +3,8 @@ import type { Plain } from "@heddle/proto/plain";
 import type { CommandResult, Heartbeat } from "@heddle/proto/gen/agent";
 import type { Inventory, ShardReport, ShardStatus } from "@heddle/proto/gen/types";
 import type { Revision } from "@heddle/proto/revision";
-import type {
-  CatalogState,
-  NodeId,
-  ReplicaId,
-  RouterId,
-  RouterModelLoad,
-  RouterReplicaLoad,
-} from "./world.ts";
+import type { NodeId, ReplicaId, RouterId } from "./ids.ts";
+import type { CatalogState, RouterModelLoad, RouterReplicaLoad } from "./world.ts";
 
 export type Event = AgentEvent | OperatorEvent | RouterEvent | CatalogApplied | Tick;
 

@@ -5,15 +5,8 @@
 import type { Plain } from "@heddle/proto/plain";
 import type { ShardSpec } from "@heddle/proto/gen/types";
 import type { Revision } from "@heddle/proto/revision";
-import type {
-  EpochMs,
-  FailureReason,
-  NodeId,
-  ReplicaId,
-  RetireReason,
-  ShardId,
-  StopReason,
-} from "./world.ts";
+import type { EpochMs, NodeId, ReplicaId, ShardId } from "./ids.ts";
+import type { FailureReason, RetireReason, StopReason } from "./world.ts";
 
 /** Commands go to agents; decisions only change the world. All are recorded before any is sent. */
 export type Action = ShardCommand | Decided;

@@ -2,7 +2,7 @@
 import type { Plain } from "@heddle/proto/plain";
 import type { Endpoint, Model } from "@heddle/proto/gen/router";
 import type { Revision } from "@heddle/proto/revision";
-import type { NodeId, ReplicaId } from "./world.ts";
+import type { NodeId, ReplicaId } from "./ids.ts";
 
 /** Why an endpoint is not there any more. Never because a node is unreachable or unsettled. */
 export type RemovalReason = "stopped" | "failed" | "lost";

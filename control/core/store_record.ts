@@ -1,5 +1,6 @@
 /** What must survive a restart of control, as the difference that an event made. */
-import type { CatalogState, Decision, NodeDecision, NodeId, ScaleDecision } from "./world.ts";
+import type { NodeId } from "./ids.ts";
+import type { CatalogState, Decision, NodeDecision, ScaleDecision } from "./world.ts";
 
 /**
  * One stored fact. The store keeps the newest of each kind and subject; an absent `decision` or

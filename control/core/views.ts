@@ -8,7 +8,8 @@ import type { NodeState } from "@heddle/proto/node_state";
 import type { ReplicaState } from "@heddle/proto/replica_state";
 import type { Revision } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
-import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId, World } from "./world.ts";
+import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
+import type { World } from "./world.ts";
 
 export interface NodeView {
   readonly name: NodeId;

@@ -10,15 +10,9 @@ import type { ExitRecord, Inventory, ShardSpec } from "@heddle/proto/gen/types";
 import type { Revision } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
 import type { Catalog } from "./catalog.ts";
+import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
 import type { Published } from "./published.ts";
 import { DEFAULT_TIMINGS, type Timings } from "./timings.ts";
-
-/** Milliseconds on control's clock. Never compared with another machine's. */
-export type EpochMs = number;
-export type NodeId = string;
-export type ReplicaId = string;
-export type ShardId = string;
-export type RouterId = string;
 
 export interface World {
   readonly cluster: string;
