@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import config from "../deno.json" with { type: "json" };
 import { readSources, ROOT, type SourceFile } from "./repository.ts";
 import { bannedText, ownPaths } from "./tidy/banned.ts";
+import { deadReferences } from "./tidy/doc_links.ts";
 import { deadExports } from "./tidy/dead_exports.ts";
 import { vagueNames } from "./tidy/names.ts";
 import { CASTS, FULL_FOLDERS, LONG_FILES, LONG_FUNCTIONS } from "./tidy/record.ts";
@@ -37,6 +38,17 @@ Deno.test("types are parsed, not claimed", () => assertNone(ratchet(casts(SOURCE
 Deno.test("names say what is inside", () => assertNone(vagueNames(SOURCES)));
 
 Deno.test("every export of the product is used", () => assertNone(deadExports(SOURCES)));
+
+Deno.test("documents name only what exists", () => {
+  const exists = (path: string): boolean => {
+    try {
+      return Deno.statSync(`${ROOT}/${path}`) !== undefined;
+    } catch {
+      return false;
+    }
+  };
+  assertNone(deadReferences(SOURCES, exists, Object.keys(config.tasks)));
+});
 
 Deno.test("no program's permission set is open", () => {
   const open: string[] = [];
@@ -163,6 +175,15 @@ Deno.test("tidy finds exports that nobody imports", () => {
   const found = deadExports([a, b]);
   assert.equal(found.length, 1);
   assert.match(found[0] ?? "", /"dead"/);
+});
+
+Deno.test("tidy finds files and tasks that documents only imagine", () => {
+  const text = "`agent/a.ts`, `agent/b.ts`, `agent/NAME.ts`, [x](../b.md#top), deno task fly, " +
+    "npx -y deno@2.9.6 task ok, [y](https://example.com/z.md)";
+  const exists = (path: string): boolean => path === "agent/a.ts";
+  const found = deadReferences([{ path: "docs/a.md", text }], exists, ["ok"]);
+  assert.equal(found.length, 3, found.join("\n"));
+  assert.match(found.join("\n"), /agent\/b\.ts[^]*names b\.md[^]*"fly"/);
 });
 
 Deno.test("tidy finds the folder a file was written in", () => {

@@ -15,7 +15,8 @@ function isProse(path: string): boolean {
 
 const CODE = (path: string): boolean => isProse(path) && !path.endsWith(".md");
 const UNIT_TESTS = (path: string): boolean => isProse(path) && path.endsWith("_test.ts");
-const ENTRY = /(?:^|\/)(?:main|config)\.ts$|^common\/program\.ts$/;
+/** Where a program meets its environment. */
+const ENTRY = /(?:^|\/)(?:main|config)\.ts$|^common\/program\.ts$|^ctl\/io\.ts$/;
 
 const BANS: readonly Ban[] = [
   {
