@@ -1,5 +1,6 @@
 /** The files of this checkout, for tools that read all of them. */
 import { fileURLToPath } from "node:url";
+import { isForTests } from "./lint/place.ts";
 
 /** The repository's root, without a trailing slash. */
 export const ROOT: string = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
@@ -62,9 +63,9 @@ export function isFixture(path: string): boolean {
   return path.startsWith("tests/fixtures/") || /(?:^|\/)fixtures\//.test(path);
 }
 
-/** Tests, fakes and benches, and all that is only for them. */
+/** All of tests/, and what a room holds only for its tests. */
 export function isTest(path: string): boolean {
-  return path.startsWith("tests/") || /_(?:test|fake|bench|contract)\.tsx?$/.test(path);
+  return path.startsWith("tests/") || isForTests(path);
 }
 
 /** Code that ships in a program. */

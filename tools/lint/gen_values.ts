@@ -9,7 +9,7 @@ import { targetOf } from "./target.ts";
  * What remains forbidden is core or engines/ computing with generated values: an enum's number there
  * would be a second vocabulary beside the closed unions that decode makes of it.
  *
- * Exceptions: tests, fakes and benches, which build messages.
+ * Exceptions: what is there for tests, which builds messages.
  */
 export function genValues(root: string): Deno.lint.Rule {
   return {

@@ -13,7 +13,7 @@ const EFFECTS_IN_COMMON: readonly string[] = ["log"];
  * in its own file what it needs and main.ts hands it over. Core imports core, proto, what is pure in
  * common, and zod, so that every decision can be replayed from its arguments.
  *
- * Exceptions: tests, fakes and benches import any layer of their own room, and any package.
+ * Exceptions: what is there for tests imports any layer of its own room, and any package.
  * A type-only import of a package is free anywhere: it leaves nothing behind.
  */
 export function layers(root: string): Deno.lint.Rule {

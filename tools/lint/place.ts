@@ -39,8 +39,15 @@ export function placeOfPath(path: string): Place {
   const layer: Layer = folder === "edge" || folder === "engines" || folder === "core"
     ? folder
     : "root";
-  const test = /_(?:test|fake|bench|contract)\.tsx?$/.test(path);
-  return { room: parts[0] ?? "", layer, path, test };
+  return { room: parts[0] ?? "", layer, path, test: isForTests(path) };
+}
+
+/**
+ * Whether a file is there for tests only: a test, a fake, a bench, a contract that several
+ * implementations are held to, or anything in a `testing/` folder.
+ */
+export function isForTests(path: string): boolean {
+  return /(?:^|[_/])(?:test|fake|bench|contract)\.tsx?$|\/testing\//.test(path);
 }
 
 /** Whether `from` may import `to`, both in one room, as far as layers go. */

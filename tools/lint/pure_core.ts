@@ -32,7 +32,7 @@ const GLOBALS: ReadonlyMap<string, string> = new Map([
  * decision then depends on its arguments alone, and a property test can try it a thousand times a
  * second. `new Date(ms)` with an argument is fine: it only converts.
  *
- * Exceptions: tests, fakes and benches.
+ * Exceptions: what is there for tests.
  */
 export function pureCore(root: string): Deno.lint.Rule {
   return {

@@ -7,7 +7,7 @@ import { type Target, targetOf } from "./target.ts";
  * `@heddle/common/*`, packages named in deno.json, and `node:*`; common imports itself and proto;
  * proto imports itself. Why: what two programs share must be small, named, and in one place.
  *
- * Exceptions: a test or fake (`*_test.ts`, `*_fake.ts`, `*_contract.ts`, `*_bench.ts`) may also import from `tests/`.
+ * Exceptions: what is there for tests (`isForTests`) may also import from `tests/`.
  * `tests/` and `tools/` may import anything. Nothing lifts the ban on another room: a test that
  * crosses programs belongs in `tests/`.
  */

@@ -1,3 +1,4 @@
+import { isForTests } from "../lint/place.ts";
 import { isTest, isWritten, type SourceFile } from "../repository.ts";
 
 /** Longest function in lines: what fits on a screen, so that it can be read without scrolling. */
@@ -84,7 +85,7 @@ export function longFiles(files: readonly SourceFile[]): Oversize {
 export function fullFolders(files: readonly SourceFile[]): Oversize {
   const counts = new Map<string, number>();
   for (const { path } of files) {
-    if (!isWritten(path) || /_(?:test|fake|bench|contract)\.tsx?$/.test(path)) continue;
+    if (!isWritten(path) || isForTests(path)) continue;
     const folder = path.replace(/\/?[^/]*$/, "");
     counts.set(folder, (counts.get(folder) ?? 0) + 1);
   }
