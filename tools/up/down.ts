@@ -2,6 +2,7 @@
 import { dirname } from "node:path";
 import { HeddleError } from "@heddle/proto/error";
 import { stopEngines } from "./cluster.ts";
+import { findByArgument } from "./find_process.ts";
 import { DOWN_HELP, parseUpOptions } from "./options.ts";
 import { readSession, removeSession, type Session } from "./session_file.ts";
 import { orderStop } from "./stop_order.ts";
@@ -39,12 +40,12 @@ async function main(args: readonly string[]): Promise<number> {
 async function stopOrphans(session: Session): Promise<void> {
   say("The up that started it is gone; stopping what it left");
   for (const program of session.programs) {
-    const pids = await findByConfig(program.config);
+    const pids = await findByArgument(program.config);
     for (const pid of pids) Deno.kill(pid, "SIGTERM");
     const deadline = performance.now() + STOP_TIMEOUT_MS;
-    while ((await findByConfig(program.config)).length > 0) {
+    while ((await findByArgument(program.config)).length > 0) {
       if (performance.now() > deadline) {
-        for (const pid of await findByConfig(program.config)) Deno.kill(pid, "SIGKILL");
+        for (const pid of await findByArgument(program.config)) Deno.kill(pid, "SIGKILL");
       }
       await new Promise((tick) => setTimeout(tick, POLL_MS));
     }
@@ -61,20 +62,4 @@ async function stopOrphans(session: Session): Promise<void> {
       );
     }
   }
-}
-
-// The path of its configuration marks a program of ours; a pid alone could be anybody's by now.
-async function findByConfig(config: string): Promise<number[]> {
-  const output = await new Deno.Command("/bin/sh", {
-    args: [
-      "-c",
-      'for dir in /proc/[0-9]*; do tr "\\0" "\\n" <"$dir/cmdline" 2>/dev/null | grep -Fxq -- "$WANTED" && echo "${dir#/proc/}"; done; :',
-    ],
-    // Not as an argument: then the search would find itself.
-    env: { WANTED: config },
-    stdin: "null",
-    stderr: "null",
-  }).output();
-  return new TextDecoder().decode(output.stdout).split("\n").filter((line) => line !== "")
-    .map(Number).filter((pid) => pid !== Deno.pid);
 }

@@ -1,0 +1,76 @@
+/** Steady traffic from several clients at once, with an exact account of how each request ended. */
+
+export interface Ending {
+  /** "ok", or what went wrong in the terms of the issue at hand. */
+  readonly kind: "ok" | "refused" | "cut" | "error_event" | "no_end";
+  readonly detail: string;
+  /** True when content had come before it ended. */
+  readonly hadContent: boolean;
+}
+
+export interface Traffic {
+  readonly endings: readonly Ending[];
+  /** Resolves when every client has finished its last request. */
+  stop(): Promise<readonly Ending[]>;
+}
+
+/** Starts `clients` loops of streamed chat requests, each a fresh request after the last. */
+export function startTraffic(
+  openaiUrl: string,
+  options: { clients: number; model: string; maxTokens: number },
+): Traffic {
+  const endings: Ending[] = [];
+  let stopped = false;
+  const loops = Array.from({ length: options.clients }, async (_, index) => {
+    for (let turn = 0; !stopped; turn++) {
+      endings.push(
+        await streamOnce(openaiUrl, { ...options, prompt: `client ${index}, turn ${turn}` }),
+      );
+    }
+  });
+  return {
+    endings,
+    async stop() {
+      stopped = true;
+      await Promise.all(loops);
+      return endings;
+    },
+  };
+}
+
+/** One streamed chat request, read to its end as bytes. */
+export async function streamOnce(
+  openaiUrl: string,
+  options: { model: string; maxTokens: number; prompt: string },
+): Promise<Ending> {
+  let text = "";
+  const hadContent = () => /"content":\s*"[^"]/.test(text);
+  try {
+    const response = await fetch(`${openaiUrl}/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        model: options.model,
+        max_tokens: options.maxTokens,
+        ignore_eos: true,
+        stream: true,
+        messages: [{ role: "user", content: options.prompt }],
+      }),
+    });
+    if (!response.ok || response.body === null) {
+      const detail = `${response.status} ${await response.text()}`;
+      return { kind: "refused", detail, hadContent: false };
+    }
+    for await (const part of response.body.pipeThrough(new TextDecoderStream())) text += part;
+  } catch (error) {
+    const kind = text.includes('"error"') ? "error_event" : "cut";
+    return { kind, detail: `${error}: ${text.slice(-300)}`, hadContent: hadContent() };
+  }
+  if (text.includes('"error"')) {
+    return { kind: "error_event", detail: text.slice(-300), hadContent: hadContent() };
+  }
+  const finished = /"finish_reason":\s*"/.test(text) && text.trimEnd().endsWith("data: [DONE]");
+  return finished
+    ? { kind: "ok", detail: "", hadContent: hadContent() }
+    : { kind: "no_end", detail: text.slice(-300), hadContent: hadContent() };
+}
