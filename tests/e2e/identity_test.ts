@@ -24,7 +24,7 @@ Deno.test("control refuses a node with another's certificate, and one of another
     });
     // It trusts the real control; only what it shows is wrong.
     await Deno.writeTextFile(tls.ca_file, own.certificatePem);
-    const log = await runAgentUntilRefused(heddle, folder, impostor.name, tls);
+    const log = await runAgentUntilRefused(heddle, folder, impostor.name, { ...tls });
     match(log, /refused|denied|alert|certificate/i);
   }
   const nodes = JSON.parse((await heddle.ctl("nodes", "--json")).stdout);
