@@ -129,6 +129,19 @@ const ALLOWED: readonly Case[] = [
   ["new Date(ms)", "sim/core/a.ts", `export const t = (ms: number) => new Date(ms);`],
   ["members of those names", "sim/core/a.ts", `export const f = (x: X) => x.fetch + x.console;`],
   ["keys of those names", "sim/core/a.ts", `export interface X { process: string; fetch(): void }`],
+  [
+    "an own variable",
+    "sim/core/a.ts",
+    `export const f = (ps: P[]) => { for (const process of ps) g(process.pid); };`,
+  ],
+  ["an own parameter", "sim/core/a.ts", `export const f = (process: P) => process.pid;`],
+  [
+    "an own property",
+    "sim/core/a.ts",
+    `export const f = ({ process, x: fetch }: P) => process + fetch;`,
+  ],
+  ["an own default", "sim/core/a.ts", `export const f = (process = 1) => process;`],
+  ["a name in a type", "sim/core/a.ts", `export type F = (process: P) => void;`],
   ["effects as data", "sim/core/a.ts", `export const e = { kind: "crypto", fetch: true };`],
   ["effects in edge", "sim/edge/a.ts", `export async function f() { await fetch("x"); }`],
   [

