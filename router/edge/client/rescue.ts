@@ -1,0 +1,89 @@
+/**
+ * The one place where an outcome becomes what a client sees, also after the answer has begun: then
+ * it is an error event and a close that no client can take for the end.
+ */
+import { type ApiError, errorBody, errorEvent, type ErrorShape } from "../../core/engine_error.ts";
+import type { EngineRefusal, Outcome, Refusal, RefusalReason } from "../../core/request/outcome.ts";
+import type { Reply } from "./reply.ts";
+
+interface Told {
+  readonly status: number;
+  readonly type: string;
+  /** The reason itself, except where official clients know another word. */
+  readonly code?: string;
+}
+
+const REQUEST = "invalid_request_error";
+const SERVER = "server_error";
+
+const TOLD: Readonly<Record<RefusalReason, Told>> = {
+  no_route: { status: 404, type: REQUEST },
+  method_not_allowed: { status: 405, type: REQUEST },
+  unauthenticated: { status: 401, type: "authentication_error", code: "invalid_api_key" },
+  two_credentials: { status: 400, type: REQUEST },
+  body_too_large: { status: 413, type: REQUEST },
+  body_inflates_too_large: { status: 413, type: REQUEST },
+  encoding_unsupported: { status: 415, type: REQUEST },
+  encoding_corrupt: { status: 400, type: REQUEST },
+  body_cut: { status: 400, type: REQUEST },
+  invalid_request: { status: 400, type: REQUEST },
+  model_not_found: { status: 404, type: REQUEST },
+  model_unavailable: { status: 503, type: SERVER },
+  in_flight_full: { status: 429, type: "rate_limit_error" },
+  shutting_down: { status: 503, type: SERVER },
+  engine_saturated: { status: 503, type: SERVER },
+  engine_unreachable: { status: 503, type: SERVER },
+  engine_failed: { status: 502, type: SERVER },
+  engine_timeout: { status: 504, type: SERVER },
+  engine_rejects_router: { status: 502, type: SERVER },
+  stream_broken: { status: 502, type: SERVER },
+  internal_error: { status: 500, type: SERVER },
+};
+
+/** Bodies that were refused are not read to their end, so the connection cannot be used again. */
+const CLOSES: ReadonlySet<RefusalReason> = new Set([
+  "body_too_large",
+  "body_inflates_too_large",
+  "encoding_unsupported",
+  "body_cut",
+]);
+
+/** Tells the client how its request ended, unless it knows already. */
+export function rescue(reply: Reply, outcome: Outcome, shape: ErrorShape): void {
+  if (reply.state === "ended") return;
+  if (outcome.reason === "ok") throw new Error("A request ended well without an answer");
+  if (outcome.reason === "client_closed") return reply.abandon();
+  const error = apiError(outcome);
+  if (reply.state === "streaming") return reply.break(errorEvent(error, shape));
+  reply.whole(error.status, headersOf(outcome), errorBody(error, shape));
+}
+
+/** The HTTP status of an outcome; 499 for a client that left, as nginx logs it. */
+export function statusOf(outcome: Outcome): number {
+  if (outcome.reason === "ok") return 200;
+  return outcome.reason === "client_closed" ? 499 : apiError(outcome).status;
+}
+
+function apiError(outcome: Refusal | EngineRefusal): ApiError {
+  if (outcome.reason === "engine_refused") return outcome.error;
+  const { status, type, code } = TOLD[outcome.reason];
+  return {
+    status,
+    type,
+    message: outcome.message,
+    param: outcome.param ?? null,
+    code: code ?? outcome.reason,
+  };
+}
+
+function headersOf(outcome: Refusal | EngineRefusal) {
+  const refusal: Partial<Refusal> = outcome.reason === "engine_refused" ? {} : outcome;
+  return {
+    "content-type": "application/json",
+    ...(refusal.retryAfterS === undefined ? {} : {
+      // Official clients sleep for hours on large values, and not at all on zero.
+      "retry-after": String(Math.min(Math.max(Math.ceil(refusal.retryAfterS), 1), 120)),
+    }),
+    ...(refusal.reason !== undefined && CLOSES.has(refusal.reason) ? { connection: "close" } : {}),
+  };
+}

@@ -1,0 +1,59 @@
+/** Relays an answer that is one whole document: nothing goes out before all of it is here. */
+import type { ParsedRequest } from "../../core/request/request.ts";
+import { judgeAnswer } from "../../core/usage_answer.ts";
+import { failureOfEngine, failureOfGarbage } from "./failure.ts";
+import { readWhole } from "./read_whole.ts";
+import type { Relayed } from "./relayed.ts";
+import type { Reply, ReplyHeaders } from "../client/reply.ts";
+import type { UpstreamResponse } from "../upstream.ts";
+
+/** Room for two thousand embeddings of four thousand numbers; nothing sensible is larger. */
+const ANSWER_BYTES_MAX = 256 * 2 ** 20;
+
+export interface AnswerOptions {
+  readonly request: ParsedRequest;
+  readonly secrets: readonly string[];
+  readonly headers: ReplyHeaders;
+  readonly onContent: () => void;
+}
+
+/** Throws `UpstreamError` when the answer breaks off; then nothing has gone to the client. */
+export async function relayAnswer(
+  reply: Reply,
+  answer: UpstreamResponse,
+  options: AnswerOptions,
+): Promise<Relayed> {
+  const { bytes, whole } = await readWhole(answer, ANSWER_BYTES_MAX);
+  if (!whole) return garbage("The engine's answer has no end");
+  const json = parsed(bytes);
+  if (json === undefined) return garbage("The engine's answer is not JSON");
+  const verdict = judgeAnswer(
+    json.value,
+    options.request.route.dialect ?? "other",
+    options.secrets,
+  );
+  if (verdict.kind === "error") {
+    return { kind: "failed", failure: failureOfEngine(verdict.error) };
+  }
+  const work = { usage: verdict.usage, contentEvents: 0 };
+  if (reply.gone.aborted) return { kind: "client_closed", work };
+  if (reply.state !== "unsent") {
+    // A heartbeat has begun a stream already, and a document cannot follow.
+    return garbage("The engine answered a request for a stream with a document");
+  }
+  options.onContent();
+  reply.whole(200, options.headers, bytes);
+  return { kind: "served", work };
+}
+
+function garbage(message: string): Relayed {
+  return { kind: "failed", failure: failureOfGarbage(message) };
+}
+
+function parsed(bytes: Uint8Array): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(new TextDecoder().decode(bytes)) };
+  } catch {
+    return undefined;
+  }
+}
