@@ -135,7 +135,7 @@ function isReference(node: Deno.lint.Identifier): boolean {
   }
 }
 
-function same(a: Deno.lint.Node, b: Deno.lint.Node): boolean {
+function same(a: { range: Deno.lint.Range }, b: Deno.lint.Node): boolean {
   return a.range[0] === b.range[0] && a.range[1] === b.range[1];
 }
 
