@@ -1,24 +1,38 @@
 /** What every implementation of `Store` must do, as tests to run against each of them. */
-import { deepEqual, equal, rejects } from "node:assert/strict";
-import { type Decisions, NO_DECISIONS } from "../../core/world.ts";
-import type { AuditEntry, Store } from "./store.ts";
+import { deepEqual, equal, throws } from "node:assert/strict";
+import type { Audit, StoreRecord } from "../../core/store_record.ts";
+import { NO_DECISIONS } from "../../core/world.ts";
+import type { Store } from "./store.ts";
 
 /** A place for one store: opened again, it holds what was written before. */
 export interface StorePlace extends AsyncDisposable {
   open(): Promise<Store>;
 }
 
-const entry: AuditEntry = { atMs: 5, who: "ann", what: "cordon", target: "n1", reason: "fan" };
 const reason = "fan is loud; 'quoted' \u2603";
-const decisions: Decisions = {
-  nodes: new Map([
-    ["n1", { kind: "cordon", by: "ann", reason, at: 1_800_000_000_123 }],
-    ["n2", { kind: "drain", by: "bob", reason: "", at: 1 }],
-  ]),
-  paused: new Map([["m1", { by: "ann", reason, at: 2 }]]),
-  scales: new Map([["m1", { by: "ann", reason, at: 3, replicas: 4 }]]),
-  labels: new Map([["n1", { rack: "r1", "": "" }]]),
+const cordon = { kind: "cordon", by: "ann", reason, at: 1_800_000_000_123 } as const;
+const pause = { by: "ann", reason: "", at: 2.5 };
+const scale = { by: "bob", reason, at: 3, replicas: 4 };
+const audit: Audit = {
+  kind: "audit",
+  at: 5,
+  by: "ann",
+  action: "cordon",
+  subject: "n1",
+  reason,
 };
+
+const EVERYTHING: readonly StoreRecord[] = [
+  { kind: "term", term: 3 },
+  { kind: "known_node", node: "n1", known: true },
+  { kind: "known_node", node: "n2", known: true },
+  { kind: "catalog", text: "models: []\n", revision: 9 },
+  { kind: "node_decision", node: "n1", decision: cordon },
+  { kind: "paused", model: "m1", decision: pause },
+  { kind: "scale", model: "m1", decision: scale },
+  { kind: "labels", node: "n1", labels: { rack: "r1", "": "" } },
+  audit,
+];
 
 /** Registers the tests under `name`; `place` makes a fresh, empty place. */
 export function testStoreContract(name: string, place: () => Promise<StorePlace>): void {
@@ -29,79 +43,101 @@ export function testStoreContract(name: string, place: () => Promise<StorePlace>
     });
 
   test("is empty when it is new", (fresh) =>
-    withStore(fresh, async (store) => {
-      deepEqual(await store.load(), {
+    withStore(fresh, (store) => {
+      deepEqual(store.load(), {
         term: 0,
         knownNodes: new Set(),
         decisions: NO_DECISIONS,
         catalog: undefined,
       });
-      deepEqual(await store.audit(10), []);
+      deepEqual(store.audit(10), []);
     }));
 
   test("holds everything across a restart", async (fresh) => {
-    const catalog = { text: "models: []\n", revision: 9, appliedAtMs: 7 };
-    await withStore(fresh, async (store) => {
-      await store.saveTerm(3);
-      await store.saveKnownNodes(new Set(["n2", "n1"]));
-      await store.saveDecisions(decisions, entry);
-      await store.saveCatalog(catalog, { ...entry, what: "apply_catalog", target: "catalog" });
-    });
-    await withStore(fresh, async (store) => {
-      deepEqual(await store.load(), {
+    await withStore(fresh, (store) => store.persist(EVERYTHING));
+    await withStore(fresh, (store) => {
+      deepEqual(store.load(), {
         term: 3,
         knownNodes: new Set(["n1", "n2"]),
-        decisions,
-        catalog,
+        decisions: {
+          nodes: new Map([["n1", cordon]]),
+          paused: new Map([["m1", pause]]),
+          scales: new Map([["m1", scale]]),
+          labels: new Map([["n1", { rack: "r1", "": "" }]]),
+        },
+        catalog: { text: "models: []\n", revision: 9 },
       });
-      deepEqual((await store.audit(10)).map(({ what }) => what), ["apply_catalog", "cordon"]);
+      deepEqual(store.audit(10), [audit]);
     });
   });
 
-  test("replaces decisions as a whole", (fresh) =>
-    withStore(fresh, async (store) => {
-      await store.saveDecisions(decisions, entry);
-      const next = { ...NO_DECISIONS, scales: decisions.scales };
-      await store.saveDecisions(next, { ...entry, what: "uncordon" });
-      deepEqual((await store.load()).decisions, next);
+  test("is idempotent, and keeps the newest of each kind and subject", (fresh) =>
+    withStore(fresh, (store) => {
+      store.persist(EVERYTHING);
+      const before = store.load();
+      store.persist(EVERYTHING);
+      deepEqual(store.load(), before);
+      const drain = { ...cordon, kind: "drain", by: "bob" } as const;
+      store.persist([
+        { kind: "node_decision", node: "n1", decision: cordon },
+        { kind: "node_decision", node: "n1", decision: drain },
+        { kind: "node_decision", node: "n2", decision: cordon },
+        { kind: "catalog", text: "", revision: 10 },
+      ]);
+      deepEqual(
+        store.load().decisions.nodes,
+        new Map<string, typeof cordon | typeof drain>([["n1", drain], ["n2", cordon]]),
+      );
+      deepEqual(store.load().catalog, { text: "", revision: 10 });
     }));
 
-  test("replaces the names of known nodes", (fresh) =>
-    withStore(fresh, async (store) => {
-      for (const names of [["n1", "n2"], ["n3", "n2"], ["n3", "n2"]]) {
-        await store.saveKnownNodes(new Set(names));
+  test("removes what is taken back, also what was never there", (fresh) =>
+    withStore(fresh, (store) => {
+      store.persist(EVERYTHING);
+      for (const subject of ["1", "7"]) {
+        store.persist([
+          { kind: "node_decision", node: `n${subject}` },
+          { kind: "paused", model: `m${subject}` },
+          { kind: "scale", model: `m${subject}` },
+          { kind: "labels", node: `n${subject}` },
+          { kind: "known_node", node: `n${subject}`, known: false },
+        ]);
       }
-      deepEqual((await store.load()).knownNodes, new Set(["n2", "n3"]));
+      const { decisions, knownNodes } = store.load();
+      deepEqual(decisions, NO_DECISIONS);
+      deepEqual(knownNodes, new Set(["n2"]));
     }));
 
-  test("keeps only the newest catalog, and an empty one is not none", (fresh) =>
-    withStore(fresh, async (store) => {
-      const first = { text: "a", revision: 1, appliedAtMs: 1 };
-      await store.saveCatalog(first, entry);
-      await store.saveCatalog({ ...first, text: "" }, entry);
-      equal((await store.load()).catalog?.text, "");
+  test("never lowers the term, and writes all records or none", (fresh) =>
+    withStore(fresh, (store) => {
+      store.persist([{ kind: "term", term: 2 ** 40 }]);
+      store.persist([{ kind: "term", term: 2 ** 40 }]);
+      throws(
+        () => store.persist([...EVERYTHING.slice(1), { kind: "term", term: 5 }]),
+        /Cannot save term 5: the store already has 1099511627776/,
+      );
+      const { term, knownNodes, catalog } = store.load();
+      deepEqual({ term, knownNodes, catalog }, {
+        term: 2 ** 40,
+        knownNodes: new Set(),
+        catalog: undefined,
+      });
+      deepEqual(store.audit(10), []);
     }));
 
-  test("never lowers the term", (fresh) =>
-    withStore(fresh, async (store) => {
-      await store.saveTerm(2 ** 40);
-      await store.saveTerm(2 ** 40);
-      await rejects(store.saveTerm(5), /Cannot save term 5: the store already has 1099511627776/);
-      equal((await store.load()).term, 2 ** 40);
-    }));
-
-  test("gives the newest audit entries first, at most as many as asked for", (fresh) =>
-    withStore(fresh, async (store) => {
-      for (const who of ["a", "b", "c"]) await store.saveDecisions(decisions, { ...entry, who });
-      deepEqual(await store.audit(2), [{ ...entry, who: "c" }, { ...entry, who: "b" }]);
+  test("gives the newest audit records first, at most as many as asked for", (fresh) =>
+    withStore(fresh, (store) => {
+      for (const by of ["a", "b", "c"]) store.persist([{ ...audit, by }]);
+      deepEqual(store.audit(2), [{ ...audit, by: "c" }, { ...audit, by: "b" }]);
+      equal(store.audit(10).length, 3);
     }));
 }
 
-async function withStore(place: StorePlace, work: (store: Store) => Promise<void>) {
+async function withStore(place: StorePlace, work: (store: Store) => void) {
   const store = await place.open();
   try {
-    await work(store);
+    work(store);
   } finally {
-    await store.close();
+    store.close();
   }
 }

@@ -5,41 +5,46 @@
  */
 import { z } from "zod";
 import { HeddleError } from "@heddle/proto/error";
+import type { StoreRecord } from "../../core/store_record.ts";
 import type { Decisions } from "../../core/world.ts";
 
 export interface DecisionRow {
   readonly kind: string;
   /** Name of the node or model. */
   readonly subject: string;
-  readonly value: string;
+  /** JSON; undefined removes the row. */
+  readonly value: string | undefined;
 }
+
+export type DecisionRecord = Extract<
+  StoreRecord,
+  { readonly kind: "node_decision" | "paused" | "scale" | "labels" }
+>;
 
 const decision = { by: z.string(), reason: z.string(), at: z.number() };
 const VALUES = {
-  node: z.object({ kind: z.enum(["cordon", "drain"]), ...decision }),
-  pause: z.object(decision),
+  node_decision: z.object({ kind: z.enum(["cordon", "drain"]), ...decision }),
+  paused: z.object(decision),
   scale: z.object({ replicas: z.number(), ...decision }),
   labels: z.record(z.string(), z.string()),
-} as const;
+} as const satisfies Record<DecisionRecord["kind"], z.ZodType>;
 
-export function decisionRows(decisions: Decisions): readonly DecisionRow[] {
-  const rows = (kind: keyof typeof VALUES, values: ReadonlyMap<string, unknown>) =>
-    [...values].map(([subject, value]) => ({ kind, subject, value: JSON.stringify(value) }));
-  return [
-    ...rows("node", decisions.nodes),
-    ...rows("pause", decisions.paused),
-    ...rows("scale", decisions.scales),
-    ...rows("labels", decisions.labels),
-  ];
+export function decisionRow(record: DecisionRecord): DecisionRow {
+  const value = record.kind === "labels" ? record.labels : record.decision;
+  return {
+    kind: record.kind,
+    subject: "node" in record ? record.node : record.model,
+    value: value === undefined ? undefined : JSON.stringify(value),
+  };
 }
 
-/** The inverse of `decisionRows`. Throws `failed_precondition` for a row it does not know. */
+/** What the rows say together. Throws `failed_precondition` for a row it does not know. */
 export function decisionsOf(rows: readonly DecisionRow[]): Decisions {
   const unknown = rows.find(({ kind }) => !Object.hasOwn(VALUES, kind));
   if (unknown !== undefined) throw unreadable(unknown, "its kind is unknown");
   return {
-    nodes: valuesOf(rows, "node", VALUES.node),
-    paused: valuesOf(rows, "pause", VALUES.pause),
+    nodes: valuesOf(rows, "node_decision", VALUES.node_decision),
+    paused: valuesOf(rows, "paused", VALUES.paused),
     scales: valuesOf(rows, "scale", VALUES.scale),
     labels: valuesOf(rows, "labels", VALUES.labels),
   };
@@ -47,12 +52,12 @@ export function decisionsOf(rows: readonly DecisionRow[]): Decisions {
 
 function valuesOf<T>(
   rows: readonly DecisionRow[],
-  kind: keyof typeof VALUES,
+  kind: DecisionRecord["kind"],
   schema: z.ZodType<T>,
 ): ReadonlyMap<string, T> {
   const values = new Map<string, T>();
   for (const row of rows) {
-    if (row.kind !== kind) continue;
+    if (row.kind !== kind || row.value === undefined) continue;
     const parsed = schema.safeParse(JSON.parse(row.value));
     if (!parsed.success) throw unreadable(row, z.prettifyError(parsed.error));
     values.set(row.subject, parsed.data);

@@ -21,15 +21,14 @@ const MIGRATIONS: readonly string[] = [
   CREATE TABLE catalog (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     text TEXT NOT NULL,
-    revision INTEGER NOT NULL,
-    applied_at_ms INTEGER NOT NULL
+    revision INTEGER NOT NULL
   ) STRICT;
   CREATE TABLE audit (
     id INTEGER PRIMARY KEY,
-    at_ms INTEGER NOT NULL,
-    who TEXT NOT NULL,
-    what TEXT NOT NULL,
-    target TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    by TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,
     reason TEXT NOT NULL
   ) STRICT;
   `,

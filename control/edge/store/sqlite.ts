@@ -1,9 +1,9 @@
 /** The store in one SQLite file. Writes are small and rare, so each waits for the disk (FULL). */
 import { DatabaseSync } from "node:sqlite";
 import { errorText, HeddleError } from "@heddle/proto/error";
-import type { Decisions } from "../../core/world.ts";
-import { type DecisionRow, decisionRows, decisionsOf } from "./decision_rows.ts";
-import type { AuditEntry, Store, Stored, StoredCatalog } from "./store.ts";
+import type { Audit, StoreRecord } from "../../core/store_record.ts";
+import { type DecisionRow, decisionRow, decisionsOf } from "./decision_rows.ts";
+import type { Store, Stored, StoredCatalog } from "./store.ts";
 import { migrate } from "./migrations.ts";
 
 /** How long a write waits for another connection, e.g. a backup, before it is an error. */
@@ -76,112 +76,111 @@ class SqliteStore implements Store {
     this.#lock = lock;
   }
 
-  load(): Promise<Stored> {
+  load(): Stored {
     return this.#do("read", () => ({
       term: this.#term(),
-      knownNodes: this.#knownNodes(),
+      knownNodes: new Set(
+        this.#all("SELECT name FROM known_node").map((row) => String(row["name"])),
+      ),
       decisions: decisionsOf(this.#all("SELECT * FROM decision").map(decisionRowOf)),
       catalog: this.#all("SELECT * FROM catalog").map(catalogOf)[0],
     }));
   }
 
-  saveTerm(term: number): Promise<void> {
-    return this.#do("save the term", () => {
-      const stored = this.#term();
-      if (term < stored) {
-        throw new HeddleError(
-          "failed_precondition",
-          `Cannot save term ${term}: the store already has ${stored}`,
-        );
-      }
-      this.#run("INSERT OR REPLACE INTO term (id, term) VALUES (1, ?)", term);
-    });
+  persist(records: readonly StoreRecord[]): void {
+    if (records.length === 0) return;
+    this.#do("write", () => records.forEach((record) => this.#write(record)));
   }
 
-  saveKnownNodes(names: ReadonlySet<string>): Promise<void> {
-    return this.#do("save known nodes", () => {
-      const stored = this.#knownNodes();
-      for (const name of names.difference(stored)) {
-        this.#run("INSERT INTO known_node VALUES (?)", name);
-      }
-      for (const name of stored.difference(names)) {
-        this.#run("DELETE FROM known_node WHERE name = ?", name);
-      }
-    });
-  }
-
-  saveDecisions(decisions: Decisions, entry: AuditEntry): Promise<void> {
-    return this.#do("save decisions", () => {
-      this.#run("DELETE FROM decision");
-      for (const { kind, subject, value } of decisionRows(decisions)) {
-        this.#run("INSERT INTO decision VALUES (?, ?, ?)", kind, subject, value);
-      }
-      this.#audit(entry);
-    });
-  }
-
-  saveCatalog(catalog: StoredCatalog, entry: AuditEntry): Promise<void> {
-    return this.#do("save the catalog", () => {
-      this.#run(
-        "INSERT OR REPLACE INTO catalog VALUES (1, ?, ?, ?)",
-        catalog.text,
-        catalog.revision,
-        catalog.appliedAtMs,
-      );
-      this.#audit(entry);
-    });
-  }
-
-  audit(limit: number): Promise<readonly AuditEntry[]> {
+  audit(limit: number): readonly Audit[] {
     return this.#do(
       "read the audit trail",
       () => this.#all("SELECT * FROM audit ORDER BY id DESC LIMIT ?", limit).map(auditOf),
     );
   }
 
-  close(): Promise<void> {
+  close(): void {
     this.#database.close();
     this.#lock.close();
-    return Promise.resolve();
   }
 
-  // One transaction around everything that must be there together. A promise, so that callers do
-  // not come to depend on SQLite being synchronous.
-  #do<T>(action: string, work: () => T): Promise<T> {
+  // One transaction around everything that must be there together.
+  #do<T>(action: string, work: () => T): T {
     try {
       this.#database.exec("BEGIN IMMEDIATE");
       try {
         const result = work();
         this.#database.exec("COMMIT");
-        return Promise.resolve(result);
+        return result;
       } catch (error) {
         if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
         throw error;
       }
     } catch (error) {
-      if (error instanceof HeddleError) return Promise.reject(error);
+      if (error instanceof HeddleError) throw error;
       const text = `Cannot ${action} in the store: ${errorText(error)}`;
-      return Promise.reject(new HeddleError("system", text, { cause: error }));
+      throw new HeddleError("system", text, { cause: error });
+    }
+  }
+
+  #write(record: StoreRecord): void {
+    switch (record.kind) {
+      case "term":
+        return this.#writeTerm(record.term);
+      case "known_node":
+        return this.#run(
+          record.known
+            ? "INSERT OR IGNORE INTO known_node VALUES (?)"
+            : "DELETE FROM known_node WHERE name = ?",
+          record.node,
+        );
+      case "catalog":
+        return this.#run(
+          "INSERT OR REPLACE INTO catalog VALUES (1, ?, ?)",
+          record.text,
+          record.revision,
+        );
+      case "node_decision":
+      case "paused":
+      case "scale":
+      case "labels":
+        return this.#writeDecision(decisionRow(record));
+      case "audit":
+        return this.#run(
+          "INSERT INTO audit (at, by, action, subject, reason) VALUES (?, ?, ?, ?, ?)",
+          // Times of a monotonic clock may have fractions.
+          Math.round(record.at),
+          record.by,
+          record.action,
+          record.subject,
+          record.reason,
+        );
+      default:
+        record satisfies never;
+    }
+  }
+
+  #writeTerm(term: number): void {
+    const stored = this.#term();
+    if (term < stored) {
+      throw new HeddleError(
+        "failed_precondition",
+        `Cannot save term ${term}: the store already has ${stored}`,
+      );
+    }
+    this.#run("INSERT OR REPLACE INTO term (id, term) VALUES (1, ?)", term);
+  }
+
+  #writeDecision({ kind, subject, value }: DecisionRow): void {
+    if (value === undefined) {
+      this.#run("DELETE FROM decision WHERE kind = ? AND subject = ?", kind, subject);
+    } else {
+      this.#run("INSERT OR REPLACE INTO decision VALUES (?, ?, ?)", kind, subject, value);
     }
   }
 
   #term(): number {
     return Number(this.#all("SELECT term FROM term")[0]?.["term"] ?? 0);
-  }
-
-  #knownNodes(): Set<string> {
-    return new Set(this.#all("SELECT name FROM known_node").map((row) => String(row["name"])));
-  }
-
-  #audit(entry: AuditEntry): void {
-    this.#run(
-      "INSERT INTO audit (at_ms, who, what, target, reason) VALUES (?, ?, ?, ?, ?)",
-      entry.atMs,
-      entry.who,
-      entry.what,
-      entry.target,
-      entry.reason,
-    );
   }
 
   #all(sql: string, ...values: (string | number)[]): Row[] {
@@ -204,19 +203,16 @@ function decisionRowOf(row: Row): DecisionRow {
 }
 
 function catalogOf(row: Row): StoredCatalog {
-  return {
-    text: String(row["text"]),
-    revision: Number(row["revision"]),
-    appliedAtMs: Number(row["applied_at_ms"]),
-  };
+  return { text: String(row["text"]), revision: Number(row["revision"]) };
 }
 
-function auditOf(row: Row): AuditEntry {
+function auditOf(row: Row): Audit {
   return {
-    atMs: Number(row["at_ms"]),
-    who: String(row["who"]),
-    what: String(row["what"]),
-    target: String(row["target"]),
+    kind: "audit",
+    at: Number(row["at"]),
+    by: String(row["by"]),
+    action: String(row["action"]),
+    subject: String(row["subject"]),
     reason: String(row["reason"]),
   };
 }

@@ -3,6 +3,7 @@
  * hardware, replicas, their keys) is learnt again from the agents, because a database that
  * describes the cluster can be wrong and the cluster cannot.
  */
+import type { Audit, StoreRecord } from "../../core/store_record.ts";
 import type { Decisions } from "../../core/world.ts";
 
 /** The last catalog that was applied. */
@@ -10,10 +11,9 @@ export interface StoredCatalog {
   readonly text: string;
   /** Rises by one with every applied text. */
   readonly revision: number;
-  readonly appliedAtMs: number;
 }
 
-/** Everything in the store, as read at a start. */
+/** Everything in the store that a start needs. */
 export interface Stored {
   /** 0 when control has never run here. */
   readonly term: number;
@@ -22,33 +22,18 @@ export interface Stored {
   readonly catalog: StoredCatalog | undefined;
 }
 
-/** One line of the audit trail. */
-export interface AuditEntry {
-  readonly atMs: number;
-  /** The operator's name, or "control" for what it did by itself. */
-  readonly who: string;
-  /** A closed snake_case word: the kind of the operator's event, or "apply_catalog". */
-  readonly what: string;
-  /** The node, model or document it was done to. */
-  readonly target: string;
-  readonly reason: string;
-}
-
 /**
- * A durable store. When a write resolves, it survives a power cut; when it rejects (`system`), it
- * was not done. Writes are applied in the order in which they were called.
+ * A durable store. Its calls do not return before they are done: what is decided must not take
+ * effect before it is stored, and the loop that decides is synchronous.
  */
 export interface Store {
-  load(): Promise<Stored>;
-  /** Never lowers it: a lower term than the stored one is `failed_precondition`. */
-  saveTerm(term: number): Promise<void>;
-  /** Replaces the names of known nodes. */
-  saveKnownNodes(names: ReadonlySet<string>): Promise<void>;
-  /** Replaces all decisions and writes the audit entry, both or neither. */
-  saveDecisions(decisions: Decisions, entry: AuditEntry): Promise<void>;
-  /** Replaces the applied catalog and writes the audit entry, both or neither. */
-  saveCatalog(catalog: StoredCatalog, entry: AuditEntry): Promise<void>;
-  /** The newest `limit` entries, newest first. */
-  audit(limit: number): Promise<readonly AuditEntry[]>;
-  close(): Promise<void>;
+  load(): Stored;
+  /**
+   * Writes all records or, when it throws, none. What was written survives a power cut. Throws
+   * `failed_precondition` for a term below the stored one, `system` when the disk refuses.
+   */
+  persist(records: readonly StoreRecord[]): void;
+  /** The newest `limit` audit records, newest first. */
+  audit(limit: number): readonly Audit[];
+  close(): void;
 }
