@@ -15,9 +15,24 @@ import {
   type ModelFile,
   type Problem,
 } from "@heddle/proto/gen/types";
-import type { DeclaredFabric } from "./core/rdma/declared_fabric.ts";
+import { cpuProblem } from "./core/cpu_flags.ts";
 import type { GpuClassOverride } from "./core/gpu/gpu_class.ts";
-import { readHost } from "./edge/host.ts";
+import type { DeclaredFabric } from "./core/rdma/declared_fabric.ts";
+import { type RdmaReading, surveyRdma } from "./core/rdma/rdma_survey.ts";
+import {
+  encodeFabric,
+  encodeGpu,
+  encodeHca,
+  encodeModelDir,
+  encodeModelFile,
+  encodeProblem,
+} from "./edge/encode_inventory.ts";
+import { readHost, readMemoryBytes, runsUnderWindows } from "./edge/host.ts";
+import { readRdma } from "./edge/infiniband.ts";
+import { readText } from "./edge/sysfs.ts";
+import { GPU_WATCH_LIMITS, GpuWatch, type GpuWatchLimits } from "./gpu_watch.ts";
+import { ModelWatch } from "./model_watch.ts";
+import { SingleFlight } from "./single_flight.ts";
 
 export type { DeclaredFabric } from "./core/rdma/declared_fabric.ts";
 
@@ -59,36 +74,158 @@ export interface Discovery {
    * Everything the node has, for a registration. Waits for the parts within their deadlines; after
    * the first call what was read lately is not read again. Rejects only when `signal` aborts.
    * `engines` and `engines_probed` are left empty.
+   *
+   * `signal` is that of the agent's life, not a deadline: it kills what is being run.
    */
   inventory(signal: AbortSignal): Promise<Inventory>;
   /**
-   * Live values, for a heartbeat. Never waits long: what does not answer in time is told with its
-   * last values and a problem. Rejects only when `signal` aborts.
+   * Live values, for a heartbeat. Waits two seconds at most: what does not answer in time is told
+   * with its last values, and goes on being read. Rejects only when `signal` (as above) aborts.
    */
   live(signal: AbortSignal): Promise<LiveHardware>;
 }
 
-export function createDiscovery(options: DiscoveryOptions): Discovery {
-  const inventory = (signal: AbortSignal): Promise<Inventory> => {
-    signal.throwIfAborted();
-    const host = readHost(options.managementAddress);
-    return Promise.resolve(create(InventorySchema, {
+/** How long discovery waits, in ms. */
+export interface DiscoveryLimits extends GpuWatchLimits {
+  readonly inventoryWaitMs: number;
+  readonly liveWaitMs: number;
+}
+
+export const DISCOVERY_LIMITS: DiscoveryLimits = {
+  ...GPU_WATCH_LIMITS,
+  /** A list of fields and one query, both at their deadlines, and a little. */
+  inventoryWaitMs: 35_000,
+  /** Under half of a heartbeat interval, so that a wedged driver makes no node look unreachable. */
+  liveWaitMs: 2_000,
+};
+
+/** What both answers are made of. */
+interface Survey {
+  readonly gpus: Gpu[];
+  readonly driverVersion: string;
+  readonly hcas: Hca[];
+  readonly fabrics: Fabric[];
+  readonly modelDirs: ModelDir[];
+  readonly problems: Problem[];
+}
+
+/** Nothing is read before the first call. */
+export function createDiscovery(
+  options: DiscoveryOptions,
+  limits: DiscoveryLimits = DISCOVERY_LIMITS,
+): Discovery {
+  return new HardwareDiscovery(options, limits);
+}
+
+class HardwareDiscovery implements Discovery {
+  readonly #options: DiscoveryOptions;
+  readonly #limits: DiscoveryLimits;
+  readonly #wsl: boolean;
+  readonly #gpus: GpuWatch;
+  readonly #models: ModelWatch;
+  readonly #gpuFlight = new SingleFlight();
+  readonly #rdmaFlight = new SingleFlight();
+  #rdma: RdmaReading = { kind: "missing" };
+  #cpuModalias: string | undefined;
+  /** The list of files that was given out last, as text. */
+  #filesGiven: string | undefined;
+
+  constructor(options: DiscoveryOptions, limits: DiscoveryLimits) {
+    this.#options = options;
+    this.#limits = limits;
+    this.#wsl = runsUnderWindows() || (options.nvidiaSmi?.startsWith("/usr/lib/wsl/") ?? false);
+    this.#models = new ModelWatch(options.modelDirs, options.now);
+    this.#gpus = new GpuWatch({
+      sysfsRoot: options.sysfsRoot,
+      nvidiaSmi: options.nvidiaSmi,
+      overrides: options.gpuClassOverride ?? [],
+      heldGpus: options.heldGpus,
+      wsl: this.#wsl,
+      now: options.now,
+      limits,
+    });
+  }
+
+  async inventory(signal: AbortSignal): Promise<Inventory> {
+    const { enginePorts, labels } = this.#options;
+    const survey = await this.#survey(this.#limits.inventoryWaitMs, signal);
+    const host = readHost(this.#options.managementAddress);
+    const files = this.#models.files();
+    this.#filesGiven = JSON.stringify(files);
+    return create(InventorySchema, {
       hostname: host.hostname,
       os: host.os,
       arch: host.arch,
       cpuCount: host.cpuCount,
       ...(host.memoryBytes === undefined ? {} : { memoryBytes: BigInt(host.memoryBytes) }),
       managementInterface: host.managementInterface,
-      enginePortFirst: options.enginePorts.first,
-      enginePortLast: options.enginePorts.last,
-      enginePortBlock: options.enginePorts.block,
-      labels: { ...options.labels },
-      problems: [...host.problems],
-    }));
-  };
-  const live = async (signal: AbortSignal): Promise<LiveHardware> => {
-    const { gpus, hcas, fabrics, modelDirs, memoryBytes, problems } = await inventory(signal);
-    return { gpus, hcas, fabrics, modelDirs, modelFiles: undefined, memoryBytes, problems };
-  };
-  return { inventory, live };
+      ...survey,
+      modelFiles: files.map(encodeModelFile),
+      modelFilesPresent: true,
+      enginePortFirst: enginePorts.first,
+      enginePortLast: enginePorts.last,
+      enginePortBlock: enginePorts.block,
+      labels: { ...labels },
+      problems: [...host.problems.map(encodeProblem), ...survey.problems],
+    });
+  }
+
+  async live(signal: AbortSignal): Promise<LiveHardware> {
+    const { driverVersion: _, ...survey } = await this.#survey(this.#limits.liveWaitMs, signal);
+    const memoryBytes = readMemoryBytes();
+    const files = this.#models.files();
+    const text = JSON.stringify(files);
+    const changed = text !== this.#filesGiven;
+    this.#filesGiven = text;
+    return {
+      ...survey,
+      problems: [
+        ...readHost(this.#options.managementAddress).problems.map(encodeProblem),
+        ...survey.problems,
+      ],
+      modelFiles: changed ? files.map(encodeModelFile) : undefined,
+      memoryBytes: memoryBytes === undefined ? undefined : BigInt(memoryBytes),
+    };
+  }
+
+  async #survey(waitMs: number, signal: AbortSignal): Promise<Survey> {
+    const [answered] = await Promise.all([
+      this.#gpuFlight.within(waitMs, signal, () => this.#gpus.refresh(signal)),
+      this.#rdmaFlight.within(waitMs, signal, () => this.#readSysfs()),
+      this.#models.refresh(waitMs, signal),
+    ]);
+    const memoryBytes = readMemoryBytes();
+    const systemMemoryMib = memoryBytes === undefined
+      ? undefined
+      : Math.floor(memoryBytes / 1024 ** 2);
+    const gpus = this.#gpus.survey(systemMemoryMib, !answered);
+    const rdma = surveyRdma({
+      sysfsRoot: this.#options.sysfsRoot,
+      rdma: this.#rdma,
+      pci: this.#gpus.pci(),
+      declared: this.#options.fabrics,
+      wsl: this.#wsl,
+    });
+    const problems = [
+      ...gpus.problems,
+      ...rdma.problems,
+      ...this.#models.problems(),
+      cpuProblem(this.#cpuModalias) ?? [],
+    ].flat();
+    return {
+      gpus: gpus.gpus.map(encodeGpu),
+      driverVersion: gpus.driverVersion,
+      hcas: rdma.ports.map(encodeHca),
+      fabrics: rdma.fabrics.map(encodeFabric),
+      modelDirs: this.#models.directories().map(encodeModelDir),
+      problems: problems.map(encodeProblem),
+    };
+  }
+
+  async #readSysfs(): Promise<void> {
+    this.#rdma = await readRdma(this.#options.sysfsRoot);
+    this.#cpuModalias ??= await readText(
+      `${this.#options.sysfsRoot}/devices/system/cpu/modalias`,
+    );
+  }
 }

@@ -66,6 +66,15 @@ export function readMemoryBytes(): number | undefined {
   }
 }
 
+/** Whether this is Windows' subsystem for Linux, by its kernel's name. Unreadable counts as no. */
+export function runsUnderWindows(): boolean {
+  try {
+    return /microsoft/i.test(Deno.osRelease());
+  } catch {
+    return false;
+  }
+}
+
 function networkInterfaces(): InterfaceAddress[] {
   return Deno.networkInterfaces().map(({ name, address, netmask }) => ({ name, address, netmask }));
 }

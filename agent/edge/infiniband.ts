@@ -1,14 +1,8 @@
 /** Reads the RDMA devices below `<root>/class/infiniband`, one attribute at a time. */
 
 import type { HcaReading, PortReading } from "../core/rdma/hca.ts";
+import type { RdmaReading } from "../core/rdma/rdma_survey.ts";
 import { isPresent, type Listing, listNames, readText, resolvedPath } from "./sysfs.ts";
-
-/** What the class directory said. */
-export type RdmaReading =
-  | { readonly kind: "devices"; readonly devices: readonly HcaReading[] }
-  /** The directory is not there: no RDMA driver is loaded, or there is no such root. */
-  | { readonly kind: "missing" }
-  | { readonly kind: "unreadable"; readonly message: string };
 
 /** The largest boxes have 16 adapters and some hundred virtual functions beside them. */
 const DEVICE_COUNT_MAX = 512;
@@ -30,8 +24,25 @@ export async function readRdma(root: string): Promise<RdmaReading> {
   return { kind: "devices", devices };
 }
 
+const NOTHING_READ: Omit<HcaReading, "name"> = {
+  devicePath: undefined,
+  nodeType: undefined,
+  nodeDesc: undefined,
+  vendor: undefined,
+  sysImageGuid: undefined,
+  numaNode: undefined,
+  virtualFunction: false,
+  softParent: false,
+  switchManagement: false,
+  ports: [],
+};
+
 async function readDevice(folder: string, name: string): Promise<HcaReading> {
   const at = `${folder}/${name}`;
+  // A card can have hundreds of virtual functions, and nothing of them matters but that.
+  if (await isPresent(`${at}/device/physfn`)) {
+    return { ...NOTHING_READ, name, virtualFunction: true };
+  }
   const [nodeType, nodeDesc, vendor, sysImageGuid, numaNode] = await Promise.all([
     readText(`${at}/node_type`),
     readText(`${at}/node_desc`),
@@ -39,7 +50,6 @@ async function readDevice(folder: string, name: string): Promise<HcaReading> {
     readText(`${at}/sys_image_guid`),
     readText(`${at}/device/numa_node`),
   ]);
-  const virtualFunction = await isPresent(`${at}/device/physfn`);
   return {
     name,
     devicePath: await resolvedPath(at),
@@ -48,9 +58,9 @@ async function readDevice(folder: string, name: string): Promise<HcaReading> {
     vendor,
     sysImageGuid,
     numaNode,
-    virtualFunction,
+    virtualFunction: false,
     softParent: await isPresent(`${at}/parent`),
-    switchManagement: !virtualFunction && vendor === MELLANOX &&
+    switchManagement: vendor === MELLANOX &&
       await saysSwitchManagement(`${at}/device/vpd`),
     ports: await readPorts(`${at}/ports`),
   };

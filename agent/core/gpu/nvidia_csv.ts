@@ -115,3 +115,16 @@ export function countOf(row: Row | undefined, field: string): number | undefined
   const value = numberOf(row, field);
   return value !== undefined && value >= 0 && value <= 0xffff_ffff ? Math.floor(value) : undefined;
 }
+
+/**
+ * What is known of a GPU after a new reading: a cell that has lost its value keeps the earlier one,
+ * since name, size and address of a GPU do not change.
+ */
+export function mergeRows(earlier: Row | undefined, row: Row): Row {
+  if (earlier === undefined) return row;
+  const merged = new Map(earlier);
+  for (const [field, cell] of row) {
+    if (cell.kind === "value" || merged.get(field)?.kind !== "value") merged.set(field, cell);
+  }
+  return merged;
+}

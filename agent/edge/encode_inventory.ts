@@ -1,0 +1,106 @@
+/** Discovery's findings as messages. Unknown stays absent. */
+
+import { create } from "@bufbuild/protobuf";
+import {
+  type Fabric,
+  FabricSchema,
+  type Gpu,
+  GpuSchema,
+  type Hca,
+  HcaSchema,
+  LinkLayer,
+  type ModelDir,
+  ModelDirSchema,
+  type ModelFile,
+  ModelFileSchema,
+  type Problem as ProblemMessage,
+  ProblemSchema,
+} from "@heddle/proto/gen/types";
+import type { GpuFacts } from "../core/gpu/gpu_facts.ts";
+import type { FoundFile } from "../core/model_files.ts";
+import type { Problem } from "../core/problem.ts";
+import type { UsableFabric } from "../core/rdma/fabric.ts";
+import type { HcaPort } from "../core/rdma/hca.ts";
+
+export function encodeGpu(gpu: GpuFacts): Gpu {
+  return create(GpuSchema, {
+    index: gpu.index,
+    uuid: gpu.uuid,
+    name: gpu.name,
+    gpuClass: gpu.gpuClass,
+    pciBusId: gpu.pciBusId,
+    ...known({
+      memoryTotalMib: gpu.memoryTotalMib,
+      memoryUsedMib: gpu.memoryUsedMib,
+      computeCapability: gpu.computeCapability,
+      numaNode: gpu.numaNode,
+      nvlinkClique: gpu.nvlinkClique,
+      utilizationPercent: gpu.utilizationPercent,
+      temperatureCelsius: gpu.temperatureCelsius,
+    }),
+    problems: gpu.problems.map(encodeProblem),
+  });
+}
+
+const LINK_LAYERS = { infiniband: LinkLayer.INFINIBAND, ethernet: LinkLayer.ETHERNET } as const;
+
+export function encodeHca(port: HcaPort): Hca {
+  return create(HcaSchema, {
+    name: port.name,
+    port: port.port,
+    linkLayer: port.linkLayer === undefined ? LinkLayer.UNSPECIFIED : LINK_LAYERS[port.linkLayer],
+    active: port.active,
+    ...known({ rateGbps: port.rateGbps, numaNode: port.numaNode }),
+    fabric: port.fabric,
+    problems: port.problems.map(encodeProblem),
+  });
+}
+
+export function encodeFabric(fabric: UsableFabric): Fabric {
+  return create(FabricSchema, {
+    name: fabric.name,
+    degraded: fabric.degraded,
+    hcas: [...fabric.hcas],
+    ...known({ rateGbps: fabric.rateGbps }),
+  });
+}
+
+/** A model directory as it is known now. */
+export interface KnownModelDir {
+  readonly path: string;
+  readonly freeBytes: number | undefined;
+  readonly shared: boolean;
+}
+
+export function encodeModelDir(dir: KnownModelDir): ModelDir {
+  const freeBytes = dir.freeBytes === undefined ? undefined : BigInt(Math.floor(dir.freeBytes));
+  return create(ModelDirSchema, { path: dir.path, shared: dir.shared, ...known({ freeBytes }) });
+}
+
+export function encodeModelFile(file: FoundFile): ModelFile {
+  return create(ModelFileSchema, { path: file.path, sizeBytes: BigInt(file.sizeBytes) });
+}
+
+export function encodeProblem(problem: Problem): ProblemMessage {
+  return create(ProblemSchema, {
+    reason: problem.reason,
+    detail: problem.detail,
+    remedy: problem.remedy,
+  });
+}
+
+type Known<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** Without the fields that are undefined: absent is how a message says unknown. */
+function known<T extends Readonly<Record<string, unknown>>>(fields: T): Known<T> {
+  const result: Known<T> = {};
+  for (const key in fields) {
+    const value = fields[key];
+    if (isKnown(value)) result[key] = value;
+  }
+  return result;
+}
+
+function isKnown<T>(value: T): value is Exclude<T, undefined> {
+  return value !== undefined;
+}

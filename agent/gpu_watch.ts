@@ -1,0 +1,261 @@
+/**
+ * Keeps what nvidia-smi and the PCI bus say about GPUs, and asks again what has grown old. Calls go
+ * one after the other; after one that hangs nothing more is asked until it has ended.
+ */
+
+import { COMPUTE_APP_FIELDS, type ComputeApp, parseComputeApps } from "./core/gpu/compute_apps.ts";
+import { type GpuSurvey, surveyGpus } from "./core/gpu/gpu_facts.ts";
+import type { GpuClassOverride } from "./core/gpu/gpu_class.ts";
+import { parseMigList } from "./core/gpu/mig_list.ts";
+import { mergeRows, parseCsv, type Row, textOf } from "./core/gpu/nvidia_csv.ts";
+import { failureOf } from "./core/gpu/nvidia_failure.ts";
+import { type FieldGroup, fieldsToAsk, parseFieldList } from "./core/gpu/nvidia_fields.ts";
+import type { Answer, GpuReadings, GpuRows } from "./core/gpu/readings.ts";
+import { throttled } from "./core/gpu/throttling.ts";
+import { parseTopology, type TopologyReading } from "./core/gpu/topology.ts";
+import type { PciSurvey } from "./core/pci_survey.ts";
+import { type CallResult, NvidiaSmi } from "./edge/nvidia_smi.ts";
+import { readPci } from "./edge/pci.ts";
+
+export interface GpuWatchOptions {
+  readonly sysfsRoot: string;
+  readonly nvidiaSmi: string | undefined;
+  readonly overrides: readonly GpuClassOverride[];
+  readonly heldGpus: (() => ReadonlySet<string>) | undefined;
+  readonly wsl: boolean;
+  readonly now: () => number;
+  readonly limits: GpuWatchLimits;
+}
+
+/** Deadlines of calls and ages of readings, in ms. */
+export interface GpuWatchLimits {
+  readonly listDeadlineMs: number;
+  readonly queryDeadlineMs: number;
+  readonly topologyDeadlineMs: number;
+  readonly liveAgeMs: number;
+  readonly slowAgeMs: number;
+  readonly topologyRetryMs: number;
+}
+
+export const GPU_WATCH_LIMITS: GpuWatchLimits = {
+  /** A list of names takes no device; with one call more within a registration's patience. */
+  listDeadlineMs: 10_000,
+  /** Without persistence mode the driver sets up every GPU anew, which takes seconds each. */
+  queryDeadlineMs: 20_000,
+  /** 112 s were seen on a box with a badly seated bridge; such a box may as well be unknown. */
+  topologyDeadlineMs: 60_000,
+  /** nvidia-smi itself can trigger faults and costs CPU: not on every heartbeat. */
+  liveAgeMs: 10_000,
+  slowAgeMs: 60_000,
+  topologyRetryMs: 600_000,
+};
+
+const NOT_ASKED = { kind: "not_asked" } as const;
+
+interface Aged<T> {
+  readonly answer: Answer<T>;
+  readonly at: number;
+}
+
+export class GpuWatch {
+  readonly #options: GpuWatchOptions;
+  readonly #tool: NvidiaSmi | undefined;
+  readonly #refused = new Set<string>();
+  readonly #known = new Map<string, Row>();
+  readonly #throttled = new Map<string, number>();
+  readonly #groups = new Map<FieldGroup, Aged<GpuRows>>();
+  #listed: ReadonlySet<string> | undefined;
+  /** Driver that the list of fields is of; undefined: the list was not asked for yet. */
+  #listedFor: string | undefined;
+  #pci: { readonly survey: PciSurvey; readonly at: number } | undefined;
+  #topology: (Aged<TopologyReading> & { readonly gpus: string }) | undefined;
+  #processes: Aged<readonly ComputeApp[]> | undefined;
+  #migInstances: ReadonlyMap<string, readonly string[]> = new Map();
+
+  constructor(options: GpuWatchOptions) {
+    this.#options = options;
+    this.#tool = options.nvidiaSmi === undefined ? undefined : new NvidiaSmi(options.nvidiaSmi);
+  }
+
+  /** Resolves when no abandoned call of nvidia-smi is left. May never do so. */
+  async idle(): Promise<void> {
+    await this.#tool?.idle();
+  }
+
+  /**
+   * Judges what was read last. `late`: a reading is under way for longer than anyone waits, and if
+   * nothing was ever read, that is what there is to say.
+   */
+  survey(systemMemoryMib: number | undefined, late: boolean): GpuSurvey {
+    const answer = (group: FieldGroup): Answer<GpuRows> =>
+      this.#groups.get(group)?.answer ?? NOT_ASKED;
+    const readings: GpuReadings = {
+      nvidiaSmi: this.#options.nvidiaSmi,
+      identity: late && this.#tool !== undefined && !this.#groups.has("identity")
+        ? { kind: "hung", call: "--query-gpu" }
+        : answer("identity"),
+      live: answer("live"),
+      mode: answer("mode"),
+      health: answer("health"),
+      recent: answer("recent"),
+      migInstances: this.#migInstances,
+      topology: this.#topology?.answer ?? NOT_ASKED,
+      processes: this.#processes?.answer ?? NOT_ASKED,
+      known: this.#known,
+      throttledSamples: this.#throttled,
+      pci: this.pci(),
+      systemMemoryMib,
+      overrides: this.#options.overrides,
+      held: this.#options.heldGpus?.(),
+      wsl: this.#options.wsl,
+    };
+    return surveyGpus(readings);
+  }
+
+  /** What the PCI bus said last. */
+  pci(): PciSurvey {
+    return this.#pci?.survey ?? { kind: "missing" };
+  }
+
+  /** Reads again what has grown old. Only one at a time; rejects only when `signal` aborts. */
+  async refresh(signal: AbortSignal): Promise<void> {
+    const { limits, sysfsRoot, now } = this.#options;
+    if (this.#isDue(this.#pci?.at, limits.slowAgeMs)) {
+      this.#pci = { survey: await readPci(sysfsRoot), at: now() };
+    }
+    if (this.#tool === undefined) return;
+    if (!await this.#listFields(this.#tool, signal)) return;
+    for (const group of ["identity", "live", "mode", "health", "recent"] as const) {
+      const age = group === "live" ? limits.liveAgeMs : limits.slowAgeMs;
+      const last = this.#groups.get(group);
+      if (last?.answer.kind !== "hung" && !this.#isDue(last?.at, age)) continue;
+      const answer = await this.#askGroup(this.#tool, group, signal);
+      this.#groups.set(group, { answer, at: now() });
+      if (answer.kind === "hung" || answer.kind === "not_started") return;
+      if (group === "identity") this.#learn(answer);
+      if (group === "live") await this.#askProcesses(this.#tool, signal);
+      if (group === "mode") await this.#askMig(this.#tool, answer, signal);
+      if (group === "health") this.#countThrottled(answer);
+    }
+    await this.#askTopology(this.#tool, signal);
+  }
+
+  /** Asks which fields this driver knows, once per driver. False: nothing else can be asked. */
+  async #listFields(tool: NvidiaSmi, signal: AbortSignal): Promise<boolean> {
+    const driver = this.#driverVersion();
+    if (this.#listedFor === driver) return true;
+    const { limits, now } = this.#options;
+    const result = await tool.run(["--help-query-gpu"], limits.listDeadlineMs, signal);
+    if (result.kind === "finished") {
+      this.#listed = parseFieldList(result.stdout);
+      this.#listedFor = driver;
+      this.#refused.clear();
+      return true;
+    }
+    this.#groups.set("identity", { answer: failedAnswer(result), at: now() });
+    return false;
+  }
+
+  #driverVersion(): string {
+    for (const row of this.#known.values()) {
+      const version = textOf(row, "driver_version");
+      if (version !== undefined) return version;
+    }
+    return "";
+  }
+
+  async #askGroup(
+    tool: NvidiaSmi,
+    group: FieldGroup,
+    signal: AbortSignal,
+  ): Promise<Answer<GpuRows>> {
+    for (;;) {
+      const fields = fieldsToAsk(group, this.#listed, this.#refused);
+      if (fields.length === 0) return NOT_ASKED;
+      const args = [`--query-gpu=${fields.join(",")}`, "--format=csv,noheader,nounits"];
+      const result = await tool.run(args, this.#options.limits.queryDeadlineMs, signal);
+      if (result.kind !== "finished") return failedAnswer(result);
+      const failure = failureOf(result);
+      // Each round leaves out one field more, so that there are at most as many rounds as fields.
+      if (failure?.kind === "field_refused" && !this.#refused.has(failure.field)) {
+        this.#refused.add(failure.field);
+        if (fields.includes(failure.field)) continue;
+      }
+      const table = parseCsv(result.stdout, fields);
+      const rows = new Map<string, Row>();
+      for (const row of table.rows) {
+        const uuid = textOf(row, "uuid");
+        if (uuid !== undefined && !rows.has(uuid)) rows.set(uuid, row);
+      }
+      return { kind: "answered", value: { rows, rest: table.rest }, failure };
+    }
+  }
+
+  #learn(answer: Answer<GpuRows>): void {
+    if (answer.kind !== "answered") return;
+    const before = this.#driverVersion();
+    for (const [uuid, row] of answer.value.rows) {
+      this.#known.set(uuid, mergeRows(this.#known.get(uuid), row));
+    }
+    // The list was asked for before any GPU had told its driver: it is of that driver.
+    if (before === "") this.#listedFor = this.#driverVersion();
+  }
+
+  #countThrottled(answer: Answer<GpuRows>): void {
+    if (answer.kind !== "answered") return;
+    for (const [uuid, row] of answer.value.rows) {
+      const slowed = throttled(textOf(row, "clocks_throttle_reasons.active"));
+      this.#throttled.set(uuid, slowed ? (this.#throttled.get(uuid) ?? 0) + 1 : 0);
+    }
+  }
+
+  async #askProcesses(tool: NvidiaSmi, signal: AbortSignal): Promise<void> {
+    if (this.#options.heldGpus === undefined) return;
+    const args = [
+      `--query-compute-apps=${COMPUTE_APP_FIELDS.join(",")}`,
+      "--format=csv,noheader,nounits",
+    ];
+    const result = await tool.run(args, this.#options.limits.queryDeadlineMs, signal);
+    const answer: Answer<readonly ComputeApp[]> = result.kind === "finished"
+      ? { kind: "answered", value: parseComputeApps(result.stdout), failure: failureOf(result) }
+      : failedAnswer(result);
+    this.#processes = { answer, at: this.#options.now() };
+  }
+
+  async #askMig(tool: NvidiaSmi, mode: Answer<GpuRows>, signal: AbortSignal): Promise<void> {
+    const enabled = mode.kind === "answered" &&
+      [...mode.value.rows.values()].some((row) =>
+        textOf(row, "mig.mode.current")?.toLowerCase() === "enabled"
+      );
+    if (!enabled) return;
+    const result = await tool.run(["-L"], this.#options.limits.queryDeadlineMs, signal);
+    if (result.kind === "finished") this.#migInstances = parseMigList(result.stdout);
+  }
+
+  /** Links do not change while the same GPUs are there; what could not be read is tried again. */
+  async #askTopology(tool: NvidiaSmi, signal: AbortSignal): Promise<void> {
+    const { limits, now } = this.#options;
+    const gpus = [...this.#known.keys()].sort().join();
+    if (this.#known.size < 2) return;
+    const last = this.#topology;
+    const readable = last?.answer.kind === "answered" && last.answer.value.kind === "known";
+    if (last?.gpus === gpus && (readable || !this.#isDue(last.at, limits.topologyRetryMs))) return;
+    const result = await tool.run(["topo", "-m"], limits.topologyDeadlineMs, signal);
+    const answer: Answer<TopologyReading> = result.kind === "finished"
+      ? { kind: "answered", value: parseTopology(result.stdout), failure: failureOf(result) }
+      : failedAnswer(result);
+    this.#topology = { answer, at: now(), gpus };
+  }
+
+  #isDue(at: number | undefined, ageMs: number): boolean {
+    return at === undefined || this.#options.now() - at >= ageMs;
+  }
+}
+
+function failedAnswer(
+  result: Exclude<CallResult, { readonly kind: "finished" }>,
+): Extract<Answer<never>, { readonly kind: "hung" | "not_started" }> {
+  return result.kind === "not_started"
+    ? { kind: "not_started", why: result.why, message: result.message }
+    : { kind: "hung", call: result.call };
+}
