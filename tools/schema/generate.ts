@@ -9,14 +9,15 @@ import { ROOT } from "../repository.ts";
 import { runTool } from "../say.ts";
 
 /** One document that operators write: its schema's home, by path from the root and name. */
-interface Document {
+export interface Document {
   /** Name of the JSON Schema, without `.json`; the configuration file is called the same. */
   readonly name: string;
   readonly module: string;
   readonly export: string;
 }
 
-const DOCUMENTS: readonly Document[] = [
+/** Every document with a schema. */
+export const DOCUMENTS: readonly Document[] = [
   { name: "control", module: "control/config.ts", export: "configSchema" },
   { name: "catalog", module: "control/core/catalog.ts", export: "catalogSchema" },
   { name: "router", module: "router/config.ts", export: "configSchema" },
@@ -25,8 +26,10 @@ const DOCUMENTS: readonly Document[] = [
 ];
 
 /** The JSON Schema of one document, as text. Defaulted keys stay optional: it describes input. */
-async function render(document: Document): Promise<string> {
-  const module: Record<string, unknown> = await import(`${ROOT}/${document.module}`);
+export async function render(document: Document): Promise<string> {
+  const module: Record<string, unknown> = await import(
+    import.meta.resolve(`../../${document.module}`)
+  );
   const schema = module[document.export];
   if (!(schema instanceof z.ZodType)) {
     throw new Error(
