@@ -2,6 +2,7 @@
 
 import type { NodeProblem } from "../core/problem.ts";
 import { type InterfaceAddress, managementInterface } from "../core/management_interface.ts";
+import { reasonOf } from "./reason_of.ts";
 
 export interface HostFacts {
   readonly hostname: string;
@@ -25,7 +26,7 @@ export function readHost(managementAddress: string): HostFacts {
     } catch (error) {
       problems.push({
         reason: "host_facts_denied",
-        detail: `Cannot read the ${what}: ${error instanceof Error ? error.message : error}`,
+        detail: `Cannot read the ${what}: ${reasonOf(error)}`,
         remedy:
           `Start the agent with --allow-sys=${permission}; the permission set "agent" has it.`,
       });

@@ -3,6 +3,7 @@
 import { statfs } from "node:fs/promises";
 import { type FoundFile, type FoundFolder, isModelFolder } from "../core/model_files.ts";
 import type { NodeProblem } from "../core/problem.ts";
+import { reasonOf } from "./reason_of.ts";
 
 export interface DirectoryRoom {
   /** Undefined when the file system does not say. */
@@ -138,7 +139,7 @@ function truncated(path: string, at: string): NodeProblem {
 }
 
 function directoryProblem(path: string, error: unknown): NodeProblem {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = reasonOf(error);
   if (error instanceof Deno.errors.NotFound || /ENOENT/.test(message)) {
     return {
       reason: "model_dir_missing",

@@ -4,6 +4,8 @@
  * abandoned without waiting for its end, and until it has ended no other is started.
  */
 
+import { reasonOf } from "./reason_of.ts";
+
 /** What came of a call. */
 export type CallResult =
   | {
@@ -83,14 +85,13 @@ export class NvidiaSmi {
         stderr: "piped",
       }).spawn();
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
       const denied = error instanceof Deno.errors.NotCapable ||
         error instanceof Deno.errors.PermissionDenied;
       const missing = error instanceof Deno.errors.NotFound;
       return {
         kind: "not_started",
         why: denied ? "denied" : missing ? "missing" : "failed",
-        message,
+        message: reasonOf(error),
       };
     }
   }

@@ -3,6 +3,8 @@
  * to be read (EINVAL): that is an answer, not an error, and nothing here throws for it.
  */
 
+import { reasonOf } from "./reason_of.ts";
+
 export type Attribute =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "missing" }
@@ -87,8 +89,7 @@ function absence(error: unknown): Exclude<Attribute, { readonly kind: "text" }> 
   if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) {
     return { kind: "missing" };
   }
-  const message = error instanceof Error ? error.message : String(error);
   const denied = error instanceof Deno.errors.NotCapable ||
     error instanceof Deno.errors.PermissionDenied;
-  return { kind: denied ? "denied" : "unreadable", message };
+  return { kind: denied ? "denied" : "unreadable", message: reasonOf(error) };
 }

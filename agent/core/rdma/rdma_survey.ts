@@ -33,7 +33,9 @@ export function surveyRdma(readings: RdmaReadings): RdmaSurvey {
   const { rdma, declared } = readings;
   const survey = surveyHcas(rdma.kind === "devices" ? rdma.devices : []);
   const own = readingProblem(readings);
-  const unreadable = rdma.kind === "devices" ? undefined : own?.detail.replace(/\.$/, "");
+  const unreadable = rdma.kind === "devices" || own === undefined
+    ? undefined
+    : "which adapters there are is not known (see the node's other problem)";
   const check = checkFabrics(declared, survey, unreadable);
   if (readings.wsl && declared.length > 0) {
     return {
@@ -64,8 +66,10 @@ function readingProblem(readings: RdmaReadings): NodeProblem | undefined {
     return {
       reason: "sysfs_denied",
       detail: `Adapters and the PCI bus cannot be read below ${sysfsRoot}: ${denied}`,
-      remedy: "Deno reads nothing below /sys itself: bind it to /run/heddle/sys, as the agent's " +
-        "unit does (BindReadOnlyPaths=/sys:/run/heddle/sys), and set sysfs_root to that.",
+      remedy: /^\/sys(?:\/|$)/.test(sysfsRoot)
+        ? "Deno reads nothing below /sys itself: bind it to /run/heddle/sys, as the agent's unit " +
+          "does (BindReadOnlyPaths=/sys:/run/heddle/sys), and set sysfs_root to that."
+        : "Name the folder in HEDDLE_READ where the agent is started, and check its mode.",
     };
   }
   if (rdma.kind === "missing" && pci.kind === "missing") {
