@@ -7,6 +7,7 @@ import type { IncomingMessage } from "node:http";
 import http2 from "node:http2";
 import type { TLSSocket } from "node:tls";
 import {
+  type ConnectError,
   type ConnectRouter,
   createContextKey,
   createContextValues,
@@ -167,14 +168,32 @@ function peerOf(request: IncomingMessage | http2.Http2ServerRequest): Peer {
 }
 
 const answerErrors: Interceptor = (next) => async (request) => {
+  const { name } = request.method;
   try {
-    return await next(request);
+    const response = await next(request);
+    if (!response.stream) return response;
+    return { ...response, message: answerStreamErrors(name, response.message) };
   } catch (error) {
-    const answer = toRpc(error);
-    log.debug("call refused", { method: request.method.name, error });
-    throw answer;
+    throw refusal(name, error);
   }
 };
+
+// A handler that streams fails while it is read, long after it was called.
+async function* answerStreamErrors<T>(
+  method: string,
+  messages: AsyncIterable<T>,
+): AsyncGenerator<T> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw refusal(method, error);
+  }
+}
+
+function refusal(method: string, error: unknown): ConnectError {
+  log.debug("call refused", { method, error });
+  return toRpc(error);
+}
 
 function demandRole(roles: readonly Role[] | undefined): Interceptor {
   return (next) => (request) => {

@@ -2,6 +2,7 @@ import { equal, match, rejects, throws } from "node:assert/strict";
 import tls from "node:tls";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { AdminService } from "@heddle/proto/gen/admin";
+import { HeddleError } from "@heddle/proto/error";
 import type { Role } from "./identity.ts";
 import type { TlsMaterial } from "./mtls_files.ts";
 import { createLeaf, createRoot, type KeyPairPem } from "./pki.ts";
@@ -99,6 +100,38 @@ Deno.test("startRpcServer() refuses strangers: another authority, expired, no ce
       server.reload(await leaf(authority, "control"));
     }
   } finally {
+    await server.close(1_000);
+  }
+});
+
+Deno.test("startRpcServer() gives a streaming handler's error its code and words", async () => {
+  const server = await startRpcServer({
+    listen: { host: "127.0.0.1", port: 0 },
+    tls: undefined,
+    routes: (router) =>
+      router.service(AdminService, {
+        async *readLogs() {
+          yield { lines: [] };
+          throw new HeddleError("exhausted", "Stopped reading logs: too slow");
+        },
+      }),
+  });
+  const connection = connectRpc({
+    url: `http://127.0.0.1:${server.address.port}`,
+    tls: undefined,
+  });
+  try {
+    const client = createClient(AdminService, connection.transport);
+    let received = 0;
+    await rejects(async () => {
+      for await (const _ of client.readLogs({})) received++;
+    }, (error) => {
+      const { code, rawMessage } = ConnectError.from(error);
+      return code === Code.ResourceExhausted && rawMessage === "Stopped reading logs: too slow";
+    });
+    equal(received, 1);
+  } finally {
+    connection.close();
     await server.close(1_000);
   }
 });
