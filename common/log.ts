@@ -46,17 +46,19 @@ export function redact(value: unknown, depth = 0): unknown {
   // Deeper than any value we log on purpose; a cycle ends here too.
   if (depth > 6) return "…";
   if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1));
-  if (typeof value === "object" && value !== null) {
-    return Object.fromEntries(
-      Object.entries(value).map(([name, item]) => [
-        name,
-        SECRET_NAME.test(name) && item !== "" && item !== undefined
-          ? HIDDEN
-          : redact(item, depth + 1),
-      ]),
-    );
-  }
+  if (typeof value === "object" && value !== null) return redactFields(value, depth);
   return value;
+}
+
+function redactFields(value: object, depth = 0): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [
+      name,
+      SECRET_NAME.test(name) && item !== "" && item !== undefined
+        ? HIDDEN
+        : redact(item, depth + 1),
+    ]),
+  );
 }
 
 function errorLine(error: unknown): string {
@@ -73,7 +75,7 @@ function formatJson(record: LogRecord): string {
     level: record.level,
     logger: record.category.slice(1).join("."),
     message: redact(messageOf(record)),
-    ...(redact(record.properties) as Record<string, unknown>),
+    ...redactFields(record.properties),
   };
   return `${JSON.stringify(line)}\n`;
 }
@@ -81,7 +83,7 @@ function formatJson(record: LogRecord): string {
 function formatText(record: LogRecord): string {
   const time = new Date(record.timestamp).toISOString().slice(11, 23);
   const level = record.level.slice(0, 4).toUpperCase().padEnd(4);
-  const properties = Object.entries(redact(record.properties) as Record<string, unknown>)
+  const properties = Object.entries(redactFields(record.properties))
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => ` ${name}=${quoted(value)}`)
     .join("");
