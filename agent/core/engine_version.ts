@@ -1,0 +1,28 @@
+/** Reads an engine's version out of what it prints when asked for it. */
+
+/**
+ * The version in `output`, or undefined when none can be told. Engines print it in their own ways:
+ * "0.28.1", "vLLM 0.28.1+cu129", "heddle-sim 0.1.0", "version: 11069 (00dc8057)". Warnings of their
+ * libraries may come before; what is on a line of its own, or after the word version, counts most.
+ */
+export function engineVersion(output: string): string | undefined {
+  const lines = output.replaceAll(/\x1b\[[0-9;]*[A-Za-z]/g, "").split(/\r?\n/).map((line) =>
+    line.trim()
+  );
+  for (const pattern of PATTERNS) {
+    for (const line of lines) {
+      const version = pattern.exec(line)?.[1];
+      if (version !== undefined) return version;
+    }
+  }
+  return undefined;
+}
+
+const NUMBER = String.raw`\d+(?:\.\d+)+(?:[-+.]?[A-Za-z0-9]+)*`;
+const PATTERNS: readonly RegExp[] = [
+  /^version:\s*(b?\d+)\b/i,
+  new RegExp(`^version:?\\s*v?(${NUMBER})`, "i"),
+  new RegExp(`^v?(${NUMBER})$`),
+  new RegExp(`^[A-Za-z][\\w.-]*[ ,]+(?:version[ :]+)?v?(${NUMBER})$`, "i"),
+  /^(?:[A-Za-z][\w.-]*\s+)?(b\d{3,})$/,
+];

@@ -1,0 +1,72 @@
+/** What happens to a shard, and what its state machine wants done about it. */
+import type { Revision } from "@heddle/proto/revision";
+import type { ExitRecord, Failure, PlannedProcess, ProcessRef } from "./shard.ts";
+
+/** What a probe of the leader found. */
+export type ProbeOutcome =
+  /** It answers, lists the model, and gave a token when it was asked for one. */
+  | { readonly kind: "ready"; readonly maxModelLen?: number }
+  /** Not there yet, as every engine is while it loads. `why` in a few words. */
+  | { readonly kind: "waiting"; readonly why: string }
+  /** It answers, but not as it must. */
+  | { readonly kind: "wrong"; readonly reason: ProbeReason; readonly why: string };
+
+export type ProbeReason = "wrong_key" | "model_not_listed" | "no_token" | "not_answering";
+
+/** The engine's own numbers; absent is unknown. */
+export interface EngineLoad {
+  readonly running?: number;
+  readonly waiting?: number;
+  /** Share of the KV cache in use, 0 to 1. */
+  readonly kvUsage?: number;
+}
+
+export type ShardEvent =
+  | { readonly type: "prepared"; readonly processes: readonly PlannedProcess[] }
+  | { readonly type: "prepare_failed"; readonly failure: Failure }
+  | { readonly type: "launched"; readonly processes: readonly ProcessRef[] }
+  /** Those that did start are named too: they have to end. */
+  | {
+    readonly type: "launch_failed";
+    readonly processes: readonly ProcessRef[];
+    readonly failure: Failure;
+  }
+  | {
+    readonly type: "exited";
+    readonly handle: string;
+    /** Absent: it is gone and left no record. */
+    readonly exit?: ExitRecord;
+    readonly logTail: readonly string[];
+  }
+  | { readonly type: "probed"; readonly outcome: ProbeOutcome }
+  | { readonly type: "measured"; readonly load: EngineLoad }
+  /** What of the shard still lives. */
+  | { readonly type: "counted"; readonly pids: readonly number[] }
+  | {
+    readonly type: "stop";
+    readonly revision: Revision;
+    readonly reason: string;
+    readonly graceMs: number;
+  }
+  /** Time passed. */
+  | { readonly type: "tick" }
+  /** The agent started again; `live` is what it found of the shard. */
+  | { readonly type: "resumed"; readonly live: readonly ProcessRef[] };
+
+export type Effect =
+  /** Check, and work out the processes: `prepared` or `prepare_failed`. */
+  | { readonly type: "prepare" }
+  /** Start them in this order: `launched` or `launch_failed`. */
+  | { readonly type: "launch"; readonly processes: readonly PlannedProcess[] }
+  /** `probed`; with `token` only when that includes one generated token. */
+  | { readonly type: "probe"; readonly token: "always" | "when_idle" }
+  /** Ask the engine for its load: `measured`. */
+  | { readonly type: "measure" }
+  /** SIGTERM to the engine itself, which knows how to end its workers. */
+  | { readonly type: "terminate"; readonly processes: readonly ProcessRef[] }
+  /** SIGKILL to all that belongs to these processes. */
+  | { readonly type: "kill"; readonly processes: readonly ProcessRef[] }
+  /** See what still lives: `counted`. */
+  | { readonly type: "count"; readonly processes: readonly ProcessRef[] };
+
+export type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;

@@ -1,0 +1,308 @@
+/** A shard whose processes run: while it loads, serves, limps, or finishes what it has. */
+import type { Effect, ProbeOutcome, ShardEvent } from "./event.ts";
+import type { EpochMs, ProcessRef, Shard, ShardState, StateOf } from "./shard.ts";
+import { end, fail, stop } from "./stopping.ts";
+import {
+  ADOPT_READY_TIMEOUT_MS,
+  FAILED_PROBES_MAX,
+  LOADING_FIRST_MS,
+  MEASURE_DRAINING_MS,
+  PROBE_ADOPTED_MS,
+  PROBE_DEGRADED_MS,
+  PROBE_LOADING_FIRST_MS,
+  PROBE_LOADING_LATER_MS,
+  PROBE_LOST_MS,
+  PROBE_READY_MS,
+} from "./timing.ts";
+
+interface Step {
+  readonly shard: Shard;
+  readonly effects: readonly Effect[];
+}
+
+type Serving = StateOf<"loading"> | StateOf<"ready"> | StateOf<"degraded"> | StateOf<"draining">;
+
+/** One step of a shard that runs. */
+export function serving(shard: Shard, state: Serving, event: ShardEvent, now: EpochMs): Step {
+  switch (event.type) {
+    case "exited":
+      return exited(shard, state, event, now);
+    case "resumed":
+      return resumed(shard, state, event.live, now);
+    case "stop":
+      return stopWhenIdle(shard, state, event, now);
+    case "tick":
+      return tick(shard, state, now);
+    case "probed":
+      return probed(shard, state, event.outcome, now);
+    case "measured": {
+      const { running, waiting } = event.load;
+      if (state.kind !== "draining" || running !== 0 || waiting !== 0) return keep(shard);
+      return finish(shard, state, now);
+    }
+    default:
+      return keep(shard);
+  }
+}
+
+function keep(shard: Shard): Step {
+  return { shard, effects: [] };
+}
+
+function become(shard: Shard, state: ShardState, now: EpochMs): Step {
+  const since = state.kind === shard.state.kind ? shard.since : now;
+  return { shard: { ...shard, since, state }, effects: [] };
+}
+
+function exited(
+  shard: Shard,
+  state: Serving,
+  event: Extract<ShardEvent, { type: "exited" }>,
+  now: EpochMs,
+): Step {
+  const process = state.processes.find(({ handle }) => handle === event.handle);
+  if (process === undefined) return keep(shard);
+  if (state.kind === "draining") {
+    return end(shard, {
+      ending: { kind: "stopped", reason: state.reason },
+      processes: state.processes,
+      planned: [],
+      gracefully: false,
+    }, now);
+  }
+  return fail(shard, {
+    processes: state.processes,
+    failure: {
+      reason: "process_exited",
+      message: exitWords(process, event.exit, state.kind === "loading"),
+      permanent: false,
+      ...(event.exit === undefined ? {} : { exit: event.exit }),
+      logTail: [...event.logTail],
+    },
+  }, now);
+}
+
+function exitWords(
+  process: ProcessRef,
+  exit: Extract<ShardEvent, { type: "exited" }>["exit"],
+  loading: boolean,
+): string {
+  const when = loading ? "while it loaded" : "while it served";
+  const how = exit === undefined
+    ? "ended and left no record: it was killed together with what watched it"
+    : exit.outOfMemory
+    ? "was killed because memory ran out"
+    : exit.signal !== ""
+    ? `was ended by ${exit.signal}`
+    : `exited with code ${exit.code ?? "unknown"}`;
+  return `Process ${process.name} (pid ${process.pid}) ${how} ${when}`;
+}
+
+function resumed(
+  shard: Shard,
+  state: Serving,
+  live: readonly ProcessRef[],
+  now: EpochMs,
+): Step {
+  const alive = new Set(live.map(({ handle }) => handle));
+  // What is missing is told by its watcher, with its exit record.
+  if (state.processes.some(({ handle }) => !alive.has(handle))) return keep(shard);
+  switch (state.kind) {
+    case "loading":
+      return become(shard, { ...state, nextProbeAt: Math.min(state.nextProbeAt, now) }, now);
+    case "ready":
+    case "degraded": {
+      if (shard.spec.rank !== 0) return keep(shard);
+      const { maxModelLen } = state;
+      return become(shard, {
+        kind: "ready",
+        processes: state.processes,
+        nextProbeAt: now,
+        failedProbes: 0,
+        ...(maxModelLen === undefined ? {} : { maxModelLen }),
+        recheckBy: now + ADOPT_READY_TIMEOUT_MS,
+      }, now);
+    }
+    case "draining":
+      return become(shard, { ...state, nextMeasureAt: now }, now);
+    default:
+      return state satisfies never;
+  }
+}
+
+function stopWhenIdle(
+  shard: Shard,
+  state: Serving,
+  event: Extract<ShardEvent, { type: "stop" }>,
+  now: EpochMs,
+): Step {
+  const ordered = { ...shard, revision: event.revision };
+  if (state.kind === "draining") {
+    const until = Math.min(state.until, now + event.graceMs);
+    return become(ordered, { ...state, until, nextMeasureAt: now }, now);
+  }
+  if (state.kind === "loading" || event.graceMs === 0) return stop(shard, event, now);
+  const { processes, maxModelLen } = state;
+  return become(ordered, {
+    kind: "draining",
+    processes,
+    reason: event.reason,
+    until: now + event.graceMs,
+    nextMeasureAt: now,
+    ...(maxModelLen === undefined ? {} : { maxModelLen }),
+  }, now);
+}
+
+function finish(shard: Shard, state: StateOf<"draining">, now: EpochMs): Step {
+  return end(shard, {
+    ending: { kind: "stopped", reason: state.reason },
+    processes: state.processes,
+    planned: [],
+    gracefully: true,
+  }, now);
+}
+
+function tick(shard: Shard, state: Serving, now: EpochMs): Step {
+  const leader = shard.spec.rank === 0;
+  switch (state.kind) {
+    case "loading":
+      if (now >= state.deadline) return tooLate(shard, state, now);
+      if (now < state.nextProbeAt) return keep(shard);
+      return leader
+        ? probe(shard, { ...state, nextProbeAt: now + PROBE_LOST_MS }, "always")
+        : become(shard, readyState(state.processes, undefined, now), now);
+    case "ready":
+      if (!leader) return keep(shard);
+      if (state.recheckBy !== undefined && now >= state.recheckBy) {
+        return degrade(shard, state, {
+          reason: "adopt_not_ready",
+          message: "It ran before the agent restarted and has not answered since",
+        }, now);
+      }
+      return now < state.nextProbeAt
+        ? keep(shard)
+        : probe(shard, { ...state, nextProbeAt: now + PROBE_LOST_MS }, "when_idle");
+    case "degraded":
+      return now < state.nextProbeAt
+        ? keep(shard)
+        : probe(shard, { ...state, nextProbeAt: now + PROBE_LOST_MS }, "when_idle");
+    case "draining":
+      if (now >= state.until) return finish(shard, state, now);
+      if (now < state.nextMeasureAt) return keep(shard);
+      return {
+        shard: { ...shard, state: { ...state, nextMeasureAt: now + MEASURE_DRAINING_MS } },
+        // Only the leader knows; the other ranks end with it.
+        effects: leader ? [{ type: "measure" }] : [],
+      };
+    default:
+      return state satisfies never;
+  }
+}
+
+function probe(shard: Shard, state: ShardState, token: "always" | "when_idle"): Step {
+  return { shard: { ...shard, state }, effects: [{ type: "probe", token }] };
+}
+
+function tooLate(shard: Shard, state: StateOf<"loading">, now: EpochMs): Step {
+  const limitMs = shard.spec.startupTimeoutMs;
+  const last = state.progress === "" ? "" : `; last seen: ${state.progress}`;
+  return end(shard, {
+    ending: {
+      kind: "failed",
+      failure: {
+        reason: "startup_timeout",
+        message: `Not ready within its startup_timeout of ${Math.round(limitMs / 1_000)} s${last}`,
+        permanent: false,
+        logTail: [],
+      },
+    },
+    processes: state.processes,
+    planned: [],
+    gracefully: true,
+  }, now);
+}
+
+function probed(shard: Shard, state: Serving, outcome: ProbeOutcome, now: EpochMs): Step {
+  switch (state.kind) {
+    case "loading": {
+      if (outcome.kind === "ready") {
+        return become(shard, readyState(state.processes, outcome.maxModelLen, now), now);
+      }
+      const early = now - shard.since < LOADING_FIRST_MS;
+      const wait = early ? PROBE_LOADING_FIRST_MS : PROBE_LOADING_LATER_MS;
+      return become(shard, { ...state, progress: outcome.why, nextProbeAt: now + wait }, now);
+    }
+    case "ready":
+      if (outcome.kind === "ready") {
+        const { recheckBy: _, ...rest } = state;
+        return become(
+          shard,
+          { ...rest, failedProbes: 0, nextProbeAt: now + PROBE_READY_MS, ...lengthOf(outcome) },
+          now,
+        );
+      }
+      if (state.recheckBy !== undefined) {
+        return become(shard, { ...state, nextProbeAt: now + PROBE_ADOPTED_MS }, now);
+      }
+      if (state.failedProbes + 1 < FAILED_PROBES_MAX) {
+        return become(shard, {
+          ...state,
+          failedProbes: state.failedProbes + 1,
+          nextProbeAt: now + PROBE_DEGRADED_MS,
+        }, now);
+      }
+      return degrade(shard, state, wordsOf(outcome), now);
+    case "degraded":
+      return outcome.kind === "ready"
+        ? become(
+          shard,
+          readyState(state.processes, outcome.maxModelLen ?? state.maxModelLen, now),
+          now,
+        )
+        : degrade(shard, state, wordsOf(outcome), now);
+    case "draining":
+      return keep(shard);
+    default:
+      return state satisfies never;
+  }
+}
+
+function wordsOf(outcome: Exclude<ProbeOutcome, { kind: "ready" }>) {
+  return outcome.kind === "wrong"
+    ? { reason: outcome.reason, message: outcome.why }
+    : { reason: "not_answering", message: outcome.why };
+}
+
+function degrade(
+  shard: Shard,
+  state: StateOf<"ready"> | StateOf<"degraded">,
+  words: { readonly reason: string; readonly message: string },
+  now: EpochMs,
+): Step {
+  const { processes, maxModelLen } = state;
+  return become(shard, {
+    kind: "degraded",
+    processes,
+    nextProbeAt: now + PROBE_DEGRADED_MS,
+    ...words,
+    ...(maxModelLen === undefined ? {} : { maxModelLen }),
+  }, now);
+}
+
+function readyState(
+  processes: StateOf<"ready">["processes"],
+  maxModelLen: number | undefined,
+  now: EpochMs,
+): StateOf<"ready"> {
+  return {
+    kind: "ready",
+    processes,
+    nextProbeAt: now + PROBE_READY_MS,
+    failedProbes: 0,
+    ...(maxModelLen === undefined ? {} : { maxModelLen }),
+  };
+}
+
+function lengthOf(outcome: { readonly maxModelLen?: number }): { maxModelLen?: number } {
+  return outcome.maxModelLen === undefined ? {} : { maxModelLen: outcome.maxModelLen };
+}

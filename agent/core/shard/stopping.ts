@@ -1,0 +1,190 @@
+/**
+ * The end of a shard: the engine is asked to end, then what is left is killed, then it is looked
+ * until nothing is left. Whatever is reported as stopped or failed holds no GPU.
+ */
+import type { Effect, EffectOf, ShardEvent } from "./event.ts";
+import type {
+  Ending,
+  EpochMs,
+  Failure,
+  PlannedProcess,
+  ProcessRef,
+  Shard,
+  StateOf,
+} from "./shard.ts";
+import {
+  COUNT_STOPPING_MS,
+  COUNT_SURVIVORS_MS,
+  KILL_SETTLE_MS,
+  STOP_TIMEOUT_MS,
+} from "./timing.ts";
+
+interface Step {
+  readonly shard: Shard;
+  readonly effects: readonly Effect[];
+}
+
+/** Ends a shard of which nothing runs. */
+export function nothingRuns(shard: Shard, ending: Ending, now: EpochMs): Step {
+  return { shard: { ...shard, since: now, state: { ...ending } }, effects: [] };
+}
+
+/** Ends a shard that control wants no more. */
+export function stop(
+  shard: Shard,
+  event: Extract<ShardEvent, { type: "stop" }>,
+  now: EpochMs,
+): Step {
+  return end({ ...shard, revision: event.revision }, {
+    ending: { kind: "stopped", reason: event.reason },
+    processes: processesOf(shard),
+    planned: shard.state.kind === "starting" ? shard.state.planned : [],
+    gracefully: true,
+  }, now);
+}
+
+/** Ends a shard that cannot go on: what still runs of it has nobody to work for. */
+export function fail(
+  shard: Shard,
+  cause: { readonly processes: readonly ProcessRef[]; readonly failure: Failure },
+  now: EpochMs,
+): Step {
+  return end(shard, {
+    ending: { kind: "failed", failure: cause.failure },
+    processes: cause.processes,
+    planned: shard.state.kind === "starting" ? shard.state.planned : [],
+    gracefully: false,
+  }, now);
+}
+
+/** Asks the processes to end, or kills them; then they are counted until none is left. */
+export function end(
+  shard: Shard,
+  how: {
+    readonly ending: Ending;
+    readonly processes: readonly ProcessRef[];
+    readonly planned: readonly PlannedProcess[];
+    readonly gracefully: boolean;
+  },
+  now: EpochMs,
+): Step {
+  const { ending, processes, planned } = how;
+  if (processes.length === 0 && planned.length === 0) return nothingRuns(shard, ending, now);
+  const stopMs = shard.spec.stopTimeoutMs || STOP_TIMEOUT_MS;
+  return {
+    shard: {
+      ...shard,
+      since: now,
+      state: {
+        kind: "stopping",
+        planned: [...planned],
+        processes: [...processes],
+        ending,
+        killAt: how.gracefully ? now + stopMs : now,
+        killed: !how.gracefully,
+        nextCountAt: now + COUNT_STOPPING_MS,
+        survivors: [],
+      },
+    },
+    effects: processes.length === 0 ? [] : [
+      { type: how.gracefully ? "terminate" : "kill", processes },
+      ...(how.gracefully ? [] : [{ type: "count", processes } as const]),
+    ],
+  };
+}
+
+/** One step of a shard that is being ended. */
+export function stopping(
+  shard: Shard,
+  state: StateOf<"stopping">,
+  event: ShardEvent,
+  now: EpochMs,
+): Step {
+  const next = (change: Partial<StateOf<"stopping">>, effects: readonly Effect[] = []): Step => ({
+    shard: { ...shard, state: { ...state, ...change } },
+    effects,
+  });
+  switch (event.type) {
+    case "launched":
+    case "launch_failed": {
+      // It was told to end while it was being started.
+      const processes = [...state.processes, ...event.processes];
+      if (processes.length === 0) return nothingRuns(shard, state.ending, now);
+      return next({ planned: [], processes }, [{
+        type: state.killed ? "kill" : "terminate",
+        processes: event.processes,
+      }]);
+    }
+    case "resumed":
+      return resumed(shard, state, event.live, now);
+    case "exited":
+      return next({ ending: withExit(state.ending, event) }, [count(state.processes)]);
+    case "counted":
+      if (event.pids.length === 0 && state.planned.length === 0) {
+        return nothingRuns(shard, state.ending, now);
+      }
+      if (state.killed && now >= state.killAt + KILL_SETTLE_MS) {
+        return next({ survivors: [...event.pids], nextCountAt: now + COUNT_SURVIVORS_MS });
+      }
+      return next({});
+    case "stop":
+      return { shard: { ...shard, revision: event.revision }, effects: [] };
+    case "tick":
+      if (!state.killed && now >= state.killAt) {
+        return next({ killed: true, killAt: now, nextCountAt: now + COUNT_STOPPING_MS }, [
+          { type: "kill", processes: state.processes },
+          count(state.processes),
+        ]);
+      }
+      if (now < state.nextCountAt) return next({});
+      return next({ nextCountAt: now + COUNT_STOPPING_MS }, [
+        // What forked while it was killed is killed in the next round.
+        ...(state.killed ? [{ type: "kill", processes: state.processes } as const] : []),
+        count(state.processes),
+      ]);
+    default:
+      return next({});
+  }
+}
+
+function resumed(
+  shard: Shard,
+  state: StateOf<"stopping">,
+  live: readonly ProcessRef[],
+  now: EpochMs,
+): Step {
+  // A process that is gone may have left others behind, so all that were known are counted.
+  const known = new Set(state.processes.map(({ handle }) => handle));
+  const processes = [...state.processes, ...live.filter(({ handle }) => !known.has(handle))];
+  if (processes.length === 0) return nothingRuns(shard, state.ending, now);
+  return {
+    shard: { ...shard, state: { ...state, planned: [], processes, nextCountAt: now } },
+    effects: [
+      { type: state.killed ? "kill" : "terminate", processes: live },
+      count(processes),
+    ],
+  };
+}
+
+function count(processes: readonly ProcessRef[]): EffectOf<"count"> {
+  return { type: "count", processes };
+}
+
+// The first process that ended explains a failure best; those that were ended after it do not.
+function withExit(ending: Ending, event: Extract<ShardEvent, { type: "exited" }>): Ending {
+  if (ending.kind === "stopped" || ending.failure.exit !== undefined) return ending;
+  return {
+    kind: "failed",
+    failure: {
+      ...ending.failure,
+      ...(event.exit === undefined ? {} : { exit: event.exit }),
+      logTail: ending.failure.logTail.length > 0 ? ending.failure.logTail : [...event.logTail],
+    },
+  };
+}
+
+/** What is known to have been started. */
+export function processesOf(shard: Shard): readonly ProcessRef[] {
+  const { state } = shard;
+  return "processes" in state ? state.processes : [];
+}

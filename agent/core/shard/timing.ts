@@ -1,0 +1,32 @@
+/** How long things about a shard may take, in milliseconds. */
+
+/** For a spec that says none; the catalog's own defaults. */
+export const STARTUP_TIMEOUT_MS = 20 * 60_000;
+export const STOP_TIMEOUT_MS = 60_000;
+
+/** A rank that serves no HTTP is taken for ready once it has lived this long: engines that cannot
+ * start a worker say so by ending it within moments. */
+export const WORKER_GRACE_MS = 5_000;
+
+/** An engine that was ready before the agent restarted answers at once, or is busy for moments. */
+export const ADOPT_READY_TIMEOUT_MS = 60_000;
+
+/** Small engines load within a second, and somebody may be waiting for the first token. */
+export const PROBE_LOADING_FIRST_MS = 300;
+export const PROBE_LOADING_LATER_MS = 2_000;
+export const LOADING_FIRST_MS = 30_000;
+
+export const PROBE_READY_MS = 60_000;
+/** What is wrong should be known to be right again soon after it is. */
+export const PROBE_DEGRADED_MS = 10_000;
+export const PROBE_ADOPTED_MS = 1_000;
+/** A probe has deadlines of its own, shorter than this in sum; after that it is asked again. */
+export const PROBE_LOST_MS = 180_000;
+/** One failed probe may be a full queue or a lost packet. */
+export const FAILED_PROBES_MAX = 2;
+
+export const MEASURE_DRAINING_MS = 1_000;
+export const COUNT_STOPPING_MS = 500;
+export const COUNT_SURVIVORS_MS = 5_000;
+/** The kernel frees what SIGKILL leaves within moments, except where a driver holds it. */
+export const KILL_SETTLE_MS = 10_000;

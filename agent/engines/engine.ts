@@ -1,0 +1,72 @@
+/** What an engine's adapter is: a pure description of how to run one kind of engine. */
+import type { ShardSpec } from "../core/shard/shard.ts";
+import type { FailureReason } from "../core/shard/shard.ts";
+
+export type Environment = Readonly<Record<string, string>>;
+
+/** An engine that is installed on this node. */
+export interface InstalledEngine {
+  readonly name: string;
+  /** Absolute path of its program, or of the Python that has it. */
+  readonly path: string;
+  readonly version: string;
+}
+
+/** What a command line depends on, apart from the node's environment. */
+export interface LaunchInput {
+  readonly spec: ShardSpec;
+  readonly engine: InstalledEngine;
+  /** This node's management address: engines bind it and never all interfaces. */
+  readonly address: string;
+  /** What the engine must demand; empty on ranks that serve no HTTP. */
+  readonly apiKey: string;
+  /** Folders in which weights are looked for, the first one first. */
+  readonly modelDirs: readonly string[];
+}
+
+export interface EngineProcess {
+  /** "server", or what it is beside the server. */
+  readonly name: string;
+  readonly argv: readonly string[];
+  readonly env: Environment;
+}
+
+export type Built =
+  /** In the order in which they are started; the last one is the server. */
+  | {
+    readonly kind: "processes";
+    readonly processes: readonly EngineProcess[];
+    /** A file that must exist before anything is started. */
+    readonly modelFile?: string;
+  }
+  | { readonly kind: "refused"; readonly reason: FailureReason; readonly message: string };
+
+/** Names of an engine's metrics, first name that exists counts; engines rename them. */
+export interface LoadNames {
+  readonly running: readonly string[];
+  readonly waiting: readonly string[];
+  readonly kvUsage: readonly string[];
+}
+
+export interface EngineAdapter {
+  readonly name: string;
+  /** Arguments that make `path` print its version. */
+  versionArgs(path: string): readonly string[];
+  /** The processes of one shard. Pure: the same input gives the same command lines. */
+  build(input: LaunchInput): Built;
+  readonly load: LoadNames;
+}
+
+export function refused(reason: FailureReason, message: string): Built {
+  return { kind: "refused", reason, message };
+}
+
+/** True for a path such as "/opt/venv/bin/python3.12": the engine is a module of that Python. */
+export function isPython(path: string): boolean {
+  return /(?:^|\/)python[0-9.]*$/.test(path);
+}
+
+/** One GPU index per GPU of the shard, in the order of PCI addresses. */
+export function gpusPerStage(spec: ShardSpec): number {
+  return Math.max(1, spec.tp) * Math.max(1, spec.pp);
+}

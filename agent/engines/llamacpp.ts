@@ -1,0 +1,78 @@
+/**
+ * llama.cpp's server. Port and context are always said: its defaults changed between versions, and
+ * what is not said it fits to the memory it finds, down to a context that serves nobody.
+ */
+import { type Built, type EngineAdapter, type LaunchInput, refused } from "./engine.ts";
+
+/** For a profile that does not say `-c`; 0 would be the model's own, often more than fits. */
+const CONTEXT_DEFAULT = 4096;
+
+export const llamacpp: EngineAdapter = {
+  name: "llamacpp",
+  versionArgs: () => ["--version"],
+  build,
+  load: {
+    running: ["llamacpp:requests_processing"],
+    waiting: ["llamacpp:requests_deferred"],
+    // It has no such metric any more.
+    kvUsage: ["llamacpp:kv_cache_usage_ratio"],
+  },
+};
+
+function build({ spec, engine, address, apiKey, modelDirs }: LaunchInput): Built {
+  if (spec.launchMode !== "") {
+    return refused(
+      "launch_mode_unsupported",
+      `Cannot start llamacpp with launch_mode ${spec.launchMode}: it has none, leave it out`,
+    );
+  }
+  if (spec.shardCount > 1) {
+    return refused(
+      "parallel_layout_unsupported",
+      `Cannot run llamacpp on ${spec.shardCount} nodes: it serves from one`,
+    );
+  }
+  const file = modelFile(spec.source, modelDirs);
+  if (file === undefined) {
+    return refused(
+      "model_source_unsupported",
+      `Cannot serve "${spec.source}" with llamacpp: want a .gguf file, as an absolute path or ` +
+        "relative to one of model_dirs",
+    );
+  }
+  return {
+    kind: "processes",
+    modelFile: file,
+    processes: [{
+      name: "server",
+      argv: [
+        engine.path,
+        ...["-m", file, "--alias", spec.model],
+        ...["--host", address, "--port", String(spec.portFirst)],
+        ...(says(spec.args, ["-c", "--ctx-size"]) ? [] : ["-c", String(CONTEXT_DEFAULT)]),
+        ...layers(spec.args, spec.gpus.length),
+        "--metrics",
+        "--offline",
+        ...spec.args,
+      ],
+      env: apiKey === "" ? {} : { LLAMA_API_KEY: apiKey },
+    }],
+  };
+}
+
+// Every layer on the GPUs, or none: what would half fit must fail, not crawl.
+function layers(args: readonly string[], gpuCount: number): readonly string[] {
+  if (says(args, ["-ngl", "--gpu-layers", "--n-gpu-layers"])) return [];
+  return ["-ngl", gpuCount > 0 ? "999" : "0"];
+}
+
+function says(args: readonly string[], flags: readonly string[]): boolean {
+  return args.some((arg) => flags.some((flag) => arg === flag || arg.startsWith(`${flag}=`)));
+}
+
+// Relative to the first folder when there are several: the caller checks that the file exists.
+function modelFile(source: string, modelDirs: readonly string[]): string | undefined {
+  if (!/\.gguf$/i.test(source) || source.split("/").includes("..")) return undefined;
+  if (source.startsWith("/")) return source;
+  return modelDirs[0] === undefined ? undefined : `${modelDirs[0]}/${source}`;
+}

@@ -1,0 +1,77 @@
+/**
+ * SGLang. It takes its key as an argument only, so that every user of the node can read it in the
+ * list of processes: keep nodes to yourself, or use another engine. It opens ports at fixed
+ * distances from those it is given (233 above the HTTP port and above the rendezvous), so both lie
+ * low in the shard's block, and the port that it would choose by chance is pinned.
+ */
+import {
+  type Built,
+  type EngineAdapter,
+  gpusPerStage,
+  isPython,
+  type LaunchInput,
+  refused,
+} from "./engine.ts";
+
+const RENDEZVOUS_PORT = 4;
+const NCCL_PORT = 2;
+/** HTTP port + 233 … 239 must still be the shard's own. */
+const PORTS_MIN = 246;
+
+const PYTHON_VERSION = ["-c", "import sglang; print(sglang.__version__)"] as const;
+
+export const sglang: EngineAdapter = {
+  name: "sglang",
+  versionArgs: (path) => isPython(path) ? PYTHON_VERSION : ["version"],
+  build,
+  load: {
+    running: ["sglang:num_running_reqs"],
+    waiting: ["sglang:num_queue_reqs"],
+    kvUsage: ["sglang:token_usage"],
+  },
+};
+
+function build({ spec, engine, address, apiKey }: LaunchInput): Built {
+  if (spec.launchMode !== "" && spec.launchMode !== "mp") {
+    return refused(
+      "launch_mode_unsupported",
+      `Cannot start sglang with launch_mode ${spec.launchMode}: it has its own, leave it out`,
+    );
+  }
+  if (spec.portCount < PORTS_MIN) {
+    return refused(
+      "parallel_layout_unsupported",
+      `Cannot start sglang in a block of ${spec.portCount} ports: it needs ${PORTS_MIN}; ` +
+        "raise engine_ports.block",
+    );
+  }
+  const command = isPython(engine.path) ? ["-m", "sglang.launch_server"] : ["serve"];
+  const dp = Math.max(1, spec.dp);
+  // With one copy to a group of GPUs, SGLang counts data-parallel groups inside tp.
+  const args = [
+    ...["--model-path", spec.source, "--served-model-name", spec.model],
+    ...["--host", address, "--port", String(spec.portFirst)],
+    ...["--nccl-port", String(spec.portFirst + NCCL_PORT)],
+    ...["--tp-size", String(gpusPerStage(spec) / Math.max(1, spec.pp))],
+    ...(spec.pp > 1 ? ["--pp-size", String(spec.pp)] : []),
+    ...(dp > 1 ? ["--dp-size", String(dp)] : []),
+    ...(spec.shardCount === 1 ? [] : [
+      ...["--nnodes", String(spec.shardCount), "--node-rank", String(spec.rank)],
+      ...["--dist-init-addr", hostPort(spec.leaderAddress, spec.leaderPort + RENDEZVOUS_PORT)],
+    ]),
+    "--enable-metrics",
+    ...(apiKey === "" ? [] : ["--api-key", apiKey]),
+  ];
+  return {
+    kind: "processes",
+    processes: [{
+      name: "server",
+      argv: [engine.path, ...command, ...args, ...spec.args],
+      env: { SGLANG_HOST_IP: address },
+    }],
+  };
+}
+
+function hostPort(host: string, port: number): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}

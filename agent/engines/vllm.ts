@@ -1,0 +1,113 @@
+/**
+ * vLLM. Across nodes it runs its own multiprocessing executor: the same command everywhere, and
+ * every rank but the first headless. Its key goes by environment; its port scan starts inside the
+ * shard's block, except across nodes, where pinning it makes ranks collide.
+ */
+import type { ShardSpec } from "../core/shard/shard.ts";
+import {
+  type Built,
+  type EngineAdapter,
+  type Environment,
+  gpusPerStage,
+  isPython,
+  type LaunchInput,
+  refused,
+} from "./engine.ts";
+
+/** Where in a shard's block of ports each listener is; rank 0's block is known to all ranks. */
+const MASTER_PORT = 1;
+const DATA_PARALLEL_PORT = 2;
+const INTERNAL_PORTS = 16;
+
+export const vllm: EngineAdapter = {
+  name: "vllm",
+  versionArgs: (path) => isPython(path) ? [...PYTHON_MODULE, "--version"] : ["--version"],
+  build: buildVllm,
+  load: {
+    running: ["vllm:num_requests_running"],
+    waiting: ["vllm:num_requests_waiting"],
+    kvUsage: ["vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"],
+  },
+};
+
+const PYTHON_MODULE = ["-m", "vllm.entrypoints.cli.main"] as const;
+
+/** Command lines of vLLM and of what takes vLLM's flags. */
+export function buildVllm(input: LaunchInput): Built {
+  const { spec, engine } = input;
+  if (spec.launchMode !== "" && spec.launchMode !== "mp") {
+    return refused(
+      "launch_mode_unsupported",
+      `Cannot start ${engine.name} with launch_mode ${spec.launchMode}: this agent knows mp`,
+    );
+  }
+  const parallel = parallelArgs(spec);
+  if (typeof parallel === "string") return refused("parallel_layout_unsupported", parallel);
+  const prefix = isPython(engine.path) ? PYTHON_MODULE : [];
+  return {
+    kind: "processes",
+    processes: [{
+      name: "server",
+      argv: [
+        engine.path,
+        ...prefix,
+        "serve",
+        spec.source,
+        ...["--served-model-name", spec.model],
+        ...["--host", input.address, "--port", String(spec.portFirst)],
+        ...parallel,
+        ...spec.args,
+      ],
+      env: environment(input),
+    }],
+  };
+}
+
+function environment({ spec, address, apiKey }: LaunchInput): Environment {
+  return {
+    ...(apiKey === "" ? {} : { VLLM_API_KEY: apiKey }),
+    VLLM_HOST_IP: address,
+    VLLM_NO_USAGE_STATS: "1",
+    DO_NOT_TRACK: "1",
+    // Ranks that are headless report their readiness to nobody; the leader must wait for weights.
+    VLLM_ENGINE_READY_TIMEOUT_S: String(Math.max(600, Math.ceil(spec.startupTimeoutMs / 1_000))),
+    ...(spec.shardCount === 1 && spec.portCount > INTERNAL_PORTS
+      ? { VLLM_PORT: String(spec.portFirst + INTERNAL_PORTS) }
+      : {}),
+  };
+}
+
+// A text says why the layout cannot be run.
+function parallelArgs(spec: ShardSpec): readonly string[] | string {
+  const size = gpusPerStage(spec);
+  const dp = Math.max(1, spec.dp);
+  const within = [
+    ...["--tensor-parallel-size", String(Math.max(1, spec.tp))],
+    ...["--pipeline-parallel-size", String(Math.max(1, spec.pp))],
+  ];
+  if (dp === 1) {
+    if (spec.shardCount === 1) return within;
+    return [
+      ...within,
+      ...["--nnodes", String(spec.shardCount), "--node-rank", String(spec.rank)],
+      ...["--master-addr", spec.leaderAddress],
+      ...["--master-port", String(spec.leaderPort + MASTER_PORT)],
+      ...(spec.rank === 0 ? [] : ["--headless"]),
+    ];
+  }
+  if (spec.shardCount === 1) return [...within, "--data-parallel-size", String(dp)];
+  if (dp % spec.shardCount !== 0) {
+    return `Cannot run dp ${dp} on ${spec.shardCount} nodes: each node must hold as many whole ` +
+      `copies (tp × pp = ${size} GPUs) as the others`;
+  }
+  const local = dp / spec.shardCount;
+  return [
+    ...within,
+    ...["--data-parallel-size", String(dp), "--data-parallel-size-local", String(local)],
+    ...["--data-parallel-address", spec.leaderAddress],
+    ...["--data-parallel-rpc-port", String(spec.leaderPort + DATA_PARALLEL_PORT)],
+    ...(spec.rank === 0
+      ? []
+      : ["--headless", "--data-parallel-start-rank", String(spec.rank * local)]),
+  ];
+}
