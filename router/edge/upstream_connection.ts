@@ -1,0 +1,227 @@
+/** One connection to an engine: it carries one request at a time, or none. */
+import type { Socket } from "node:net";
+import { AnswerBody } from "./upstream_body.ts";
+import { UpstreamError, type UpstreamFailure } from "./upstream_error.ts";
+import type { ResponseHead } from "./upstream_head.ts";
+import { AnswerParser } from "./upstream_parser.ts";
+
+/** Bodies up to this are joined to the head: one write, one packet, for a copy that costs less. */
+const JOIN_BYTES_MAX = 16_384;
+
+export interface Exchange {
+  readonly head: Uint8Array;
+  readonly body: Uint8Array;
+  readonly method: string;
+  readonly headBytesMax: number;
+  readonly firstByteTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface Answer {
+  readonly head: ResponseHead;
+  readonly body: AnswerBody;
+}
+
+/** What the owner of the connection learns. Exactly one of the two, once, per exchange. */
+export interface ConnectionOwner {
+  /** The answer is over and the connection may be kept for `keepMs`. */
+  free(connection: UpstreamConnection, keepMs: number): void;
+  /** The connection is gone, in the middle of an exchange or between two. */
+  gone(connection: UpstreamConnection): void;
+}
+
+/** State of the exchange under way. */
+interface Running {
+  readonly exchange: Exchange;
+  readonly parser: AnswerParser;
+  readonly body: AnswerBody;
+  readonly answer: PromiseWithResolvers<Answer>;
+  readonly onAbort: () => void;
+  readonly startedAt: number;
+  head: ResponseHead | undefined;
+  /** A byte of the body. */
+  streaming: boolean;
+  written: boolean;
+  lastByteAt: number;
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+export class UpstreamConnection {
+  readonly #socket: Socket;
+  readonly #where: string;
+  readonly #owner: ConnectionOwner;
+  #running: Running | undefined;
+  #answered = false;
+  #gone = false;
+
+  constructor(socket: Socket, where: string, owner: ConnectionOwner) {
+    this.#socket = socket;
+    this.#where = where;
+    this.#owner = owner;
+    socket.on("data", (chunk: Uint8Array) => this.#onData(chunk));
+    socket.on("end", () => this.#onEnd());
+    socket.on("error", (error: unknown) => this.#onLost(error));
+    socket.on("close", () => this.#onLost(undefined));
+  }
+
+  get alive(): boolean {
+    return !this.#gone && !this.#socket.destroyed;
+  }
+
+  /** Sends a request; gives the answer once its head is there. One at a time. Throws UpstreamError. */
+  send(exchange: Exchange): Promise<Answer> {
+    const now = performance.now();
+    const body = new AnswerBody({
+      pause: () => this.#socket.pause(),
+      resume: () => this.#socket.resume(),
+      abandon: () => this.#fail("aborted", "the reader left"),
+    });
+    const running: Running = {
+      exchange,
+      body,
+      parser: new AnswerParser({
+        head: (head) => this.#onHead(running, head),
+        data: (bytes) => this.#onBody(running, bytes),
+        end: () => this.#onAnswered(running),
+        fault: (reason, message) => this.#fail(reason, message),
+      }, exchange),
+      answer: Promise.withResolvers<Answer>(),
+      onAbort: () => this.#fail("aborted", "the request was called off"),
+      startedAt: now,
+      head: undefined,
+      streaming: false,
+      written: false,
+      lastByteAt: now,
+      timer: undefined,
+    };
+    this.#running = running;
+    this.#answered = false;
+    exchange.signal.addEventListener("abort", running.onAbort);
+    this.#watch(running, exchange.firstByteTimeoutMs);
+    this.#write(running);
+    return running.answer.promise;
+  }
+
+  /** Whether any byte came back, interim heads included, since the last request was sent. */
+  get answered(): boolean {
+    return this.#answered;
+  }
+
+  destroy(): void {
+    if (this.#running === undefined) this.#close();
+    else this.#fail("aborted", "it was destroyed");
+  }
+
+  #write(running: Running): void {
+    const { head, body } = running.exchange;
+    const onWritten = (error?: Error | null): void => {
+      if (error === undefined || error === null) running.written = true;
+    };
+    if (body.length <= JOIN_BYTES_MAX) {
+      const whole = new Uint8Array(head.length + body.length);
+      whole.set(head);
+      whole.set(body, head.length);
+      this.#socket.write(whole, onWritten);
+    } else {
+      this.#socket.write(head);
+      this.#socket.write(body, onWritten);
+    }
+  }
+
+  #onData(chunk: Uint8Array): void {
+    const running = this.#running;
+    // Bytes that nobody asked for: the next answer on this connection could not be trusted.
+    if (running === undefined) return this.#close();
+    this.#answered = true;
+    running.lastByteAt = performance.now();
+    const taken = running.parser.push(chunk);
+    if (taken < chunk.length) this.#close();
+  }
+
+  #onHead(running: Running, head: ResponseHead): void {
+    running.head = head;
+    running.answer.resolve({ head, body: running.body });
+  }
+
+  #onBody(running: Running, bytes: Uint8Array): void {
+    if (!running.streaming) {
+      running.streaming = true;
+      clearTimeout(running.timer);
+      this.#watch(running, running.exchange.idleTimeoutMs);
+    }
+    running.body.add(bytes);
+  }
+
+  #onAnswered(running: Running): void {
+    this.#settle(running);
+    running.body.end();
+    // The last bytes may have paused it, and the next answer has another body.
+    this.#socket.resume();
+    const keepMs = running.head?.keepMs ?? 0;
+    // An answer before the request was out leaves bytes that the engine would read as the next one.
+    if (keepMs > 0 && running.written && this.alive) this.#owner.free(this, keepMs);
+    else this.#close();
+  }
+
+  #onEnd(): void {
+    this.#running?.parser.eof();
+    this.#close();
+  }
+
+  #onLost(error: unknown): void {
+    const text = error instanceof Error ? error.message : "the connection was closed";
+    const running = this.#running;
+    if (running !== undefined) this.#fail(running.head ? "cut" : "reset_before_head", text, error);
+    this.#close();
+  }
+
+  /** Ends the exchange under way and the connection with it. */
+  #fail(reason: UpstreamFailure, message: string, cause?: unknown): void {
+    const running = this.#running;
+    if (running === undefined) return;
+    const error = new UpstreamError(reason, `Request to ${this.#where} failed: ${message}`, {
+      cause,
+    });
+    this.#settle(running);
+    running.answer.reject(error);
+    running.body.fail(error);
+    this.#close();
+  }
+
+  #settle(running: Running): void {
+    clearTimeout(running.timer);
+    running.exchange.signal.removeEventListener("abort", running.onAbort);
+    if (this.#running === running) this.#running = undefined;
+  }
+
+  #close(): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#socket.destroy();
+    this.#owner.gone(this);
+  }
+
+  /**
+   * One timer for the whole exchange: setting a new one for every chunk of every stream would cost
+   * more than the relay. When it fires it looks at what happened since and sleeps for the rest.
+   */
+  #watch(running: Running, sleepMs: number): void {
+    running.timer = setTimeout(() => this.#onTimer(running), sleepMs);
+  }
+
+  #onTimer(running: Running): void {
+    const now = performance.now();
+    const { firstByteTimeoutMs, idleTimeoutMs } = running.exchange;
+    if (!running.streaming) {
+      const leftMs = running.startedAt + firstByteTimeoutMs - now;
+      if (leftMs > 0) return this.#watch(running, leftMs);
+      return this.#fail("first_byte_timeout", `no body in ${firstByteTimeoutMs} ms`);
+    }
+    // While nobody reads, the socket may be paused and its silence is ours.
+    if (!running.body.awaited) return this.#watch(running, idleTimeoutMs);
+    const leftMs = Math.max(running.lastByteAt, running.body.awaitedSince) + idleTimeoutMs - now;
+    if (leftMs > 0) return this.#watch(running, leftMs);
+    this.#fail("idle_timeout", `silence for ${idleTimeoutMs} ms`);
+  }
+}
