@@ -15,7 +15,7 @@ import {
   type ModelFile,
   type Problem,
 } from "@heddle/proto/gen/types";
-import { cpuProblem } from "./core/cpu_flags.ts";
+import { cpuProblem } from "./core/host/cpu_flags.ts";
 import type { GpuClassOverride } from "./core/gpu/gpu_class.ts";
 import type { DeclaredFabric } from "./core/rdma/declared_fabric.ts";
 import { type RdmaReading, surveyRdma } from "./core/rdma/rdma_survey.ts";
@@ -27,9 +27,9 @@ import {
   encodeModelFile,
   encodeProblem,
 } from "./edge/encode_inventory.ts";
-import { readHost, readMemoryBytes, runsUnderWindows } from "./edge/host.ts";
-import { readRdma } from "./edge/infiniband.ts";
-import { readText } from "./edge/sysfs.ts";
+import { readHost, readMemoryBytes, runsUnderWindows } from "./edge/hardware/host.ts";
+import { readRdma } from "./edge/hardware/infiniband.ts";
+import { readText } from "./edge/hardware/sysfs.ts";
 import { GPU_WATCH_LIMITS, GpuWatch, type GpuWatchLimits } from "./gpu_watch.ts";
 import { ModelWatch } from "./model_watch.ts";
 import { SingleFlight } from "./single_flight.ts";

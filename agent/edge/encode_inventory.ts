@@ -17,7 +17,7 @@ import {
   ProblemSchema,
 } from "@heddle/proto/gen/types";
 import type { GpuFacts } from "../core/gpu/gpu_facts.ts";
-import type { FoundFile } from "../core/model_files.ts";
+import type { FoundFile } from "../core/host/model_files.ts";
 import type { Problem } from "../core/problem.ts";
 import type { UsableFabric } from "../core/rdma/fabric.ts";
 import type { HcaPort } from "../core/rdma/hca.ts";

@@ -30,10 +30,20 @@ export function nvidiaSmiScript(spec: FixtureNode, gpus: readonly FixtureGpu[]):
 # Stands in for nvidia-smi on a simulated node. The hardware it tells of is described, not there;
 # nothing it prints was measured.
 set -f
-value() {
+${valueFunction(fields, cells)}
+${queryFunction(gpus.length)}
+${dispatch(spec, gpus, fields)}`;
+}
+
+/** `value INDEX FIELD` sets `$cell` and `$unit`, or fails for a field that does not exist. */
+function valueFunction(
+  fields: readonly string[],
+  cells: readonly Readonly<Record<string, string>>[],
+): string {
+  return `value() {
   unit=
   case "$2" in
-${Object.entries(UNITS).map(([field, unit]) => `  ${field}) unit=' ${unit}' ;;`).join("\n")}
+${unitCases((field, unit) => `${field}) unit=' ${unit}' ;;`)}
   esac
   case "$1/$2" in
 ${fields.map((field) => cellCases(field, cells)).join("\n")}
@@ -42,8 +52,12 @@ ${fields.map((field) => cellCases(field, cells)).join("\n")}
   # A cell without a value has no unit, and neither has one whose caller wants none.
   case "$cell" in [0-9]*) ;; *) unit= ;; esac
   if [ "$units" = no ]; then unit=; fi
+}`;
 }
-query_gpu() {
+
+/** `query_gpu "FIELD FIELD"` prints the table, or refuses it whole for one wrong name. */
+function queryFunction(count: number): string {
+  return `query_gpu() {
   line=
   for field in $1; do
     if ! value 0 "$field"; then
@@ -52,16 +66,13 @@ query_gpu() {
     fi
     heading=$field
     case "$field" in
-${
-    Object.entries(UNITS).map(([field, unit]) => `    ${field}) heading='${field} [${unit}]' ;;`)
-      .join("\n")
-  }
+${unitCases((field, unit) => `${field}) heading='${field} [${unit}]' ;;`)}
     esac
     line="\${line:+$line, }$heading"
   done
   if [ "$header" = yes ]; then printf '%s\\n' "$line"; fi
   index=0
-  while [ "$index" -lt ${gpus.length} ]; do
+  while [ "$index" -lt ${count} ]; do
     line=
     for field in $1; do
       value "$index" "$field"
@@ -70,8 +81,16 @@ ${
     printf '%s\\n' "$line"
     index=$((index + 1))
   done
+}`;
 }
-query= apps= header=yes units=yes
+
+/** Reads the arguments and answers. */
+function dispatch(
+  spec: FixtureNode,
+  gpus: readonly FixtureGpu[],
+  fields: readonly string[],
+): string {
+  return `query= apps= header=yes units=yes
 for argument in "$@"; do
   case "$argument" in
   --query-gpu=*) query=$(printf '%s' "\${argument#*=}" | tr , ' ') ;;
@@ -99,6 +118,11 @@ case "$*" in
   ;;
 esac
 `;
+}
+
+/** One arm of a `case` for each field that has a unit. */
+function unitCases(arm: (field: string, unit: string) => string): string {
+  return Object.entries(UNITS).map(([field, unit]) => `  ${arm(field, unit)}`).join("\n");
 }
 
 /** One line for a field that all GPUs answer alike, else one for each. */

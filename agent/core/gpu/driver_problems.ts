@@ -2,9 +2,9 @@
 
 import type { NodeProblem } from "../problem.ts";
 import { rowOf } from "./gpu_problems.ts";
-import { pciAddress } from "./pci_address.ts";
-import { type Row, textOf } from "./nvidia_csv.ts";
-import type { NvidiaFailure } from "./nvidia_failure.ts";
+import { pciAddress } from "../nvidia/pci_address.ts";
+import { type Row, textOf } from "../nvidia/nvidia_csv.ts";
+import type { NvidiaFailure } from "../nvidia/nvidia_failure.ts";
 import type { Answer, GpuReadings, GpuRows } from "./readings.ts";
 
 const INSTALL =

@@ -5,10 +5,10 @@ import { disjointCliques } from "./cliques.ts";
 import { driverProblems } from "./driver_problems.ts";
 import { classifyGpu, type GpuKind } from "./gpu_class.ts";
 import { gpuProblems, rowOf } from "./gpu_problems.ts";
-import { cellOf, countOf, numberOf, type Row, textOf } from "./nvidia_csv.ts";
-import { pciAddress, pciDeviceId } from "./pci_address.ts";
+import { cellOf, countOf, numberOf, type Row, textOf } from "../nvidia/nvidia_csv.ts";
+import { pciAddress, pciDeviceId } from "../nvidia/pci_address.ts";
 import type { GpuReadings } from "./readings.ts";
-import type { Topology } from "./topology.ts";
+import type { Topology } from "../nvidia/topology.ts";
 
 /** One GPU. Undefined is unknown, never zero. */
 export interface GpuFacts {

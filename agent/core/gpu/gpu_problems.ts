@@ -5,7 +5,7 @@
 
 import type { GpuProblem } from "../problem.ts";
 import type { GpuKind } from "./gpu_class.ts";
-import { cellOf, type Row, textOf } from "./nvidia_csv.ts";
+import { cellOf, type Row, textOf } from "../nvidia/nvidia_csv.ts";
 import type { Answer, GpuReadings, GpuRows } from "./readings.ts";
 
 const RESET = "Drain the node, then reset the GPU (nvidia-smi --gpu-reset -i INDEX) or reboot.";

@@ -1,11 +1,11 @@
 /** Everything that was read about a node's GPUs, before it is judged. */
 
-import type { PciSurvey } from "../pci_survey.ts";
-import type { ComputeApp } from "./compute_apps.ts";
+import type { PciSurvey } from "../host/pci_survey.ts";
+import type { ComputeApp } from "../nvidia/compute_apps.ts";
 import type { GpuClassOverride } from "./gpu_class.ts";
-import type { Row } from "./nvidia_csv.ts";
-import type { NvidiaFailure } from "./nvidia_failure.ts";
-import type { TopologyReading } from "./topology.ts";
+import type { Row } from "../nvidia/nvidia_csv.ts";
+import type { NvidiaFailure } from "../nvidia/nvidia_failure.ts";
+import type { TopologyReading } from "../nvidia/topology.ts";
 
 /** What one call of nvidia-smi gave. */
 export type Answer<T> =

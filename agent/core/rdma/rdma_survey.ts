@@ -1,6 +1,6 @@
 /** The node's RDMA adapters and fabrics, out of what sysfs gave, and what is wrong with reading it. */
 
-import type { PciSurvey } from "../pci_survey.ts";
+import type { PciSurvey } from "../host/pci_survey.ts";
 import type { NodeProblem } from "../problem.ts";
 import type { DeclaredFabric } from "./declared_fabric.ts";
 import { checkFabrics, type UsableFabric } from "./fabric.ts";

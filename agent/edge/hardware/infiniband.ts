@@ -1,7 +1,7 @@
 /** Reads the RDMA devices below `<root>/class/infiniband`, one attribute at a time. */
 
-import type { HcaReading, PortReading } from "../core/rdma/hca.ts";
-import type { RdmaReading } from "../core/rdma/rdma_survey.ts";
+import type { HcaReading, PortReading } from "../../core/rdma/hca.ts";
+import type { RdmaReading } from "../../core/rdma/rdma_survey.ts";
 import { isPresent, type Listing, listNames, readText, resolvedPath } from "./sysfs.ts";
 
 /** The largest boxes have 16 adapters and some hundred virtual functions beside them. */

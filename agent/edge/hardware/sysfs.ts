@@ -3,7 +3,7 @@
  * to be read (EINVAL): that is an answer, not an error, and nothing here throws for it.
  */
 
-import { reasonOf } from "./reason_of.ts";
+import { reasonOf } from "../reason_of.ts";
 
 export type Attribute =
   | { readonly kind: "text"; readonly text: string }

@@ -1,5 +1,5 @@
 import { deepEqual, equal } from "node:assert/strict";
-import { disjointCliques } from "./cliques.ts";
+import { disjointCliques } from "../gpu/cliques.ts";
 import { parseTopology, type Topology } from "./topology.ts";
 
 const FIXTURES = new URL("../../../tests/fixtures/hardware/", import.meta.url);

@@ -1,8 +1,11 @@
 /** Facts about the machine itself, each read on its own, so that one refusal costs one fact. */
 
-import type { NodeProblem } from "../core/problem.ts";
-import { type InterfaceAddress, managementInterface } from "../core/management_interface.ts";
-import { reasonOf } from "./reason_of.ts";
+import type { NodeProblem } from "../../core/problem.ts";
+import {
+  type InterfaceAddress,
+  managementInterface,
+} from "../../core/host/management_interface.ts";
+import { reasonOf } from "../reason_of.ts";
 
 export interface HostFacts {
   readonly hostname: string;

@@ -1,8 +1,8 @@
 /** Reads the PCI functions below `<root>/bus/pci/devices` that GPUs and RDMA adapters are. */
 
-import type { PciSurvey } from "../core/pci_survey.ts";
-import { pciAddress } from "../core/gpu/pci_address.ts";
-import { numaNode } from "../core/rdma/hca.ts";
+import type { PciSurvey } from "../../core/host/pci_survey.ts";
+import { pciAddress } from "../../core/nvidia/pci_address.ts";
+import { numaNode } from "../../core/rdma/hca.ts";
 import { linkName, listNames, readText } from "./sysfs.ts";
 
 const NVIDIA = "0x10de";

@@ -1,9 +1,9 @@
 /** Looks through directories for weights, and asks how much room is left in them. */
 
 import { statfs } from "node:fs/promises";
-import { type FoundFile, type FoundFolder, isModelFolder } from "../core/model_files.ts";
-import type { NodeProblem } from "../core/problem.ts";
-import { reasonOf } from "./reason_of.ts";
+import { type FoundFile, type FoundFolder, isModelFolder } from "../../core/host/model_files.ts";
+import type { NodeProblem } from "../../core/problem.ts";
+import { reasonOf } from "../reason_of.ts";
 
 export interface DirectoryRoom {
   /** Undefined when the file system does not say. */

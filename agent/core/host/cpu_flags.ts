@@ -1,6 +1,6 @@
 /** What the CPU can do, from sysfs' `devices/system/cpu/modalias`. */
 
-import type { NodeProblem } from "./problem.ts";
+import type { NodeProblem } from "../problem.ts";
 
 /** Number of AVX2 among the kernel's x86 features (word 9, bit 5). */
 const AVX2 = "0125";

@@ -4,7 +4,7 @@
  * abandoned without waiting for its end, and until it has ended no other is started.
  */
 
-import { reasonOf } from "./reason_of.ts";
+import { reasonOf } from "../reason_of.ts";
 
 /** What came of a call. */
 export type CallResult =
