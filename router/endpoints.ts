@@ -41,6 +41,12 @@ export interface Slot extends Disposable {
   judge(judgement: Judgement): void;
 }
 
+export interface ReplicaPresent {
+  readonly replicaId: string;
+  readonly inFlight: number;
+  readonly breaker: BreakerState;
+}
+
 export interface EndpointsOptions {
   /** Endpoints that no control manages. */
   readonly fixed: Table;
@@ -119,18 +125,13 @@ export class Endpoints {
     return picked.kind === "none" ? picked : this.#slot(picked.endpoint);
   }
 
-  /** Requests in flight per replica, zeros left out. */
-  inFlight(): readonly { readonly replicaId: string; readonly inFlight: number }[] {
-    return [...this.#live].filter(([, live]) => live.inFlight > 0)
-      .map(([replicaId, { inFlight }]) => ({ replicaId, inFlight }));
-  }
-
-  /** Every endpoint's breaker as it stands now. */
-  breakers(): readonly { readonly endpoint: Endpoint; readonly state: BreakerState }[] {
+  /** Every replica as it is now, also one that has left the table and still has requests. */
+  replicas(): readonly ReplicaPresent[] {
     const now = this.#options.now();
-    return [...this.#live.values()].map(({ endpoint, breaker }) => ({
-      endpoint,
-      state: settle(breaker, now).kind,
+    return [...this.#live].map(([replicaId, { inFlight, breaker }]) => ({
+      replicaId,
+      inFlight,
+      breaker: settle(breaker, now).kind,
     }));
   }
 

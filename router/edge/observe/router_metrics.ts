@@ -1,0 +1,164 @@
+/** The router's Prometheus metrics, `heddle_router_*`. Labels take only names that control knows. */
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { BreakerState } from "../../core/fleet/breaker.ts";
+import type { UsageRecord } from "../../core/request/usage_record.ts";
+
+/** What gauges read at each scrape. */
+export interface Present {
+  inFlight(): number;
+  waiting(): ReadonlyMap<string, number>;
+  replicas(): readonly {
+    readonly replicaId: string;
+    readonly inFlight: number;
+    readonly breaker: BreakerState;
+  }[];
+  connections(): { readonly busy: number; readonly idle: number };
+  /** Seconds since control last said what is, or undefined when it never did. */
+  snapshotAgeS(): number | undefined;
+  snapshotTooOld(): boolean;
+  watchConnected(): boolean;
+}
+
+export const STAGES = [
+  "authenticate",
+  "read",
+  "parse",
+  "resolve",
+  "limit",
+  "admit",
+  "schedule",
+  "forward",
+] as const;
+export type Stage = (typeof STAGES)[number];
+
+const FAST_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120];
+const CONTENT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+const BREAKER_STATES: readonly BreakerState[] = ["closed", "open", "half_open"];
+
+export interface RouterMetrics {
+  /** A stage took so long. */
+  stage(stage: Stage, ms: number): void;
+  /** The first content of a stream or document went out. */
+  firstContent(model: string, ms: number): void;
+  /** Time between two pieces of content of one stream. */
+  contentGap(model: string, ms: number): void;
+  /** A try did not serve, for this reason. */
+  failedTry(model: string, reason: string): void;
+  record(record: UsageRecord): void;
+}
+
+export function routerMetrics(registry: Registry, present: Present): RouterMetrics {
+  const registers = [registry];
+  registerGauges(registry, present);
+  const requests = new Counter({
+    name: "heddle_router_requests_total",
+    help: "Requests to engines, by how they ended.",
+    labelNames: ["model", "route", "outcome"],
+    registers,
+  });
+  const duration = new Histogram({
+    name: "heddle_router_request_seconds",
+    help: "Time from a request's arrival to its end.",
+    labelNames: ["model", "route"],
+    buckets: CONTENT_BUCKETS,
+    registers,
+  });
+  const first = new Histogram({
+    name: "heddle_router_first_content_seconds",
+    help: "Time from a request's arrival to the first content sent to the client.",
+    labelNames: ["model"],
+    buckets: CONTENT_BUCKETS,
+    registers,
+  });
+  const gap = new Histogram({
+    name: "heddle_router_content_gap_seconds",
+    help: "Time between two pieces of content of one stream.",
+    labelNames: ["model"],
+    buckets: CONTENT_BUCKETS,
+    registers,
+  });
+  const failed = new Counter({
+    name: "heddle_router_failed_tries_total",
+    help: "Tries at a replica that did not serve; the request may have been served by another.",
+    labelNames: ["model", "reason"],
+    registers,
+  });
+  const tokens = new Counter({
+    name: "heddle_router_tokens_total",
+    help: "Tokens as engines count them, or as estimated where they do not.",
+    labelNames: ["model", "kind"],
+    registers,
+  });
+  const stages = new Histogram({
+    name: "heddle_router_stage_seconds",
+    help: "Time that each stage of a request took.",
+    labelNames: ["stage"],
+    buckets: FAST_BUCKETS,
+    registers,
+  });
+  return {
+    stage: (stage, ms) => stages.observe({ stage }, ms / 1_000),
+    firstContent: (model, ms) => first.observe({ model }, ms / 1_000),
+    contentGap: (model, ms) => gap.observe({ model }, ms / 1_000),
+    failedTry: (model, reason) => failed.inc({ model, reason }),
+    record: ({ model, route, outcome, usage, durationMs }) => {
+      requests.inc({ model, route, outcome });
+      duration.observe({ model, route }, durationMs / 1_000);
+      if (usage === undefined) return;
+      tokens.inc({ model, kind: "prompt" }, usage.promptTokens);
+      tokens.inc({ model, kind: "completion" }, usage.completionTokens);
+    },
+  };
+}
+
+function registerGauges(registry: Registry, present: Present): void {
+  const gauge = (
+    name: string,
+    help: string,
+    labelNames: readonly string[],
+    read: (gauge: Gauge) => void,
+  ) =>
+    new Gauge({
+      name: `heddle_router_${name}`,
+      help,
+      labelNames: [...labelNames],
+      registers: [registry],
+      collect() {
+        this.reset();
+        read(this);
+      },
+    });
+  gauge("requests_in_flight", "Requests admitted and not ended.", [], (g) => {
+    g.set(present.inFlight());
+  });
+  gauge("requests_waiting", "Requests held until a model has started.", ["model"], (g) => {
+    for (const [model, count] of present.waiting()) g.set({ model }, count);
+  });
+  gauge("replica_in_flight", "Requests of this router at a replica.", ["replica"], (g) => {
+    for (const { replicaId, inFlight } of present.replicas()) {
+      g.set({ replica: replicaId }, inFlight);
+    }
+  });
+  gauge("breaker_state", "1 for the state the breaker is in.", ["replica", "state"], (g) => {
+    for (const { replicaId, breaker } of present.replicas()) {
+      for (const state of BREAKER_STATES) {
+        g.set({ replica: replicaId, state }, state === breaker ? 1 : 0);
+      }
+    }
+  });
+  gauge("engine_connections", "Open connections to engines.", ["state"], (g) => {
+    const { busy, idle } = present.connections();
+    g.set({ state: "busy" }, busy);
+    g.set({ state: "idle" }, idle);
+  });
+  gauge("snapshot_age_seconds", "Time since control last said what is.", [], (g) => {
+    const age = present.snapshotAgeS();
+    if (age !== undefined) g.set(age);
+  });
+  gauge("snapshot_too_old", "1 when the snapshot is older than the warning allows.", [], (g) => {
+    g.set(present.snapshotTooOld() ? 1 : 0);
+  });
+  gauge("watch_connected", "1 while control's stream is open.", [], (g) => {
+    g.set(present.watchConnected() ? 1 : 0);
+  });
+}

@@ -1,0 +1,188 @@
+/**
+ * Schedule and forward: tries endpoints of a model, then of its fallbacks, until one serves or
+ * there is none left. Another is tried only while the client has no content.
+ */
+import type { Model } from "./core/fleet/endpoint.ts";
+import { WORKS } from "./core/fleet/judgement.ts";
+import type { Outcome } from "./core/request/outcome.ts";
+import type { ParsedRequest } from "./core/request/request.ts";
+import type { Reply } from "./edge/client/reply.ts";
+import type { RouterMetrics } from "./edge/observe/router_metrics.ts";
+import type { Failure } from "./edge/relay/failure.ts";
+import { relay } from "./edge/relay/relay.ts";
+import type { Relayed, Work } from "./edge/relay/relayed.ts";
+import type { UpstreamPool } from "./edge/upstream.ts";
+import type { Timeouts } from "./config.ts";
+import type { Endpoints, Slot } from "./endpoints.ts";
+import { unavailable } from "./queue.ts";
+
+export interface ForwardOptions {
+  readonly request: ParsedRequest;
+  readonly requestId: string;
+  /** Best first; at least one. */
+  readonly models: readonly Model[];
+  readonly startedAt: number;
+}
+
+export interface ForwardParts {
+  readonly endpoints: Endpoints;
+  readonly pool: UpstreamPool;
+  readonly timeouts: Timeouts;
+  readonly metrics: RouterMetrics;
+  /** Milliseconds, monotonic. */
+  readonly now: () => number;
+}
+
+export interface Forwarded {
+  readonly outcome: Outcome;
+  /** The model and the replica that answered, or were asked last. */
+  readonly model: string;
+  readonly replicaId: string;
+  readonly tries: number;
+  /** Undefined when no engine did any work. */
+  readonly work: Work | undefined;
+  readonly firstContentMs: number | undefined;
+}
+
+/**
+ * Replicas that one request may break. Each might have failed by itself, but a request that kills
+ * what it touches must not walk through the fleet.
+ */
+const SUSPECT_TRIES_MAX = 3;
+
+/** Never throws for what engines and clients do. */
+export async function forward(
+  reply: Reply,
+  options: ForwardOptions,
+  parts: ForwardParts,
+): Promise<Forwarded> {
+  const progress = new Progress(options, parts);
+  for (const model of options.models) {
+    const tried = new Set<string>();
+    for (;;) {
+      const from = parts.now();
+      const taken = parts.endpoints.take(model.name, tried);
+      parts.metrics.stage("schedule", parts.now() - from);
+      if (!("endpoint" in taken)) break;
+      using slot = taken;
+      tried.add(slot.endpoint.replicaId);
+      const end = progress.after(slot, await progress.tryAt(reply, slot));
+      if (end !== undefined) return end;
+    }
+    if (tried.size === 0) progress.nothingToTry(model);
+  }
+  return progress.exhausted();
+}
+
+class Progress {
+  readonly #options: ForwardOptions;
+  readonly #parts: ForwardParts;
+  #tries = 0;
+  #suspects = 0;
+  #model = "";
+  #replicaId = "";
+  #failure: Failure | undefined;
+  #unserved: Outcome | undefined;
+  #firstContentMs: number | undefined;
+
+  constructor(options: ForwardOptions, parts: ForwardParts) {
+    this.#options = options;
+    this.#parts = parts;
+  }
+
+  tryAt(reply: Reply, { endpoint }: Slot): Promise<Relayed> {
+    const { request, requestId } = this.#options;
+    const { timeouts, pool } = this.#parts;
+    this.#tries++;
+    this.#model = endpoint.model;
+    this.#replicaId = endpoint.replicaId;
+    return relay(reply, {
+      pool,
+      endpoint,
+      request,
+      requestId,
+      firstByteTimeoutMs: timeouts.firstByteMs +
+        timeouts.firstBytePer1kTokensMs * request.promptTokensEstimate / 1_000,
+      idleTimeoutMs: timeouts.betweenChunksMs,
+      onContent: this.#contentClock(endpoint.model),
+    });
+  }
+
+  /** Judges the replica by what happened, and returns the request's end when this was it. */
+  after(slot: Slot, relayed: Relayed): Forwarded | undefined {
+    switch (relayed.kind) {
+      case "served":
+        slot.judge(WORKS);
+        return this.#ended({ reason: "ok" }, relayed.work);
+      case "client_closed":
+        return this.#ended({ reason: "client_closed" }, relayed.work);
+      case "broken":
+        slot.judge(relayed.failure.judgement);
+        this.#count(relayed.failure);
+        return this.#ended(brokenBy(relayed.failure), relayed.work);
+      case "failed":
+        slot.judge(relayed.failure.judgement);
+        this.#count(relayed.failure);
+        return this.#givesUp(relayed.failure)
+          ? this.#ended(relayed.failure.outcome, undefined)
+          : undefined;
+      default:
+        return relayed satisfies never;
+    }
+  }
+
+  /** `model` has endpoints, but not one that may be used. */
+  nothingToTry(model: Model): void {
+    this.#unserved ??= unavailable(this.#options.request.model, model);
+  }
+
+  exhausted(): Forwarded {
+    const outcome = this.#failure?.outcome ?? this.#unserved;
+    if (outcome === undefined) throw new Error("No model was tried");
+    return this.#ended(outcome, undefined);
+  }
+
+  #count(failure: Failure): void {
+    this.#failure = failure;
+    if (failure.suspect) this.#suspects++;
+    if (failure.judgement.kind === "success") return;
+    this.#parts.metrics.failedTry(this.#model, failure.outcome.reason);
+  }
+
+  #givesUp(failure: Failure): boolean {
+    return !failure.retryable || this.#suspects >= SUSPECT_TRIES_MAX;
+  }
+
+  #contentClock(model: string): () => void {
+    const { metrics, now } = this.#parts;
+    let last: number | undefined;
+    return () => {
+      const at = now();
+      if (last === undefined) {
+        this.#firstContentMs = at - this.#options.startedAt;
+        metrics.firstContent(model, this.#firstContentMs);
+      } else metrics.contentGap(model, at - last);
+      last = at;
+    };
+  }
+
+  #ended(outcome: Outcome, work: Work | undefined): Forwarded {
+    return {
+      outcome,
+      model: this.#model,
+      replicaId: this.#replicaId,
+      tries: this.#tries,
+      work,
+      firstContentMs: this.#firstContentMs,
+    };
+  }
+}
+
+function brokenBy({ outcome }: Failure): Outcome {
+  const message = outcome.reason === "engine_refused"
+    ? outcome.error.message
+    : "message" in outcome
+    ? outcome.message
+    : "The answer broke off";
+  return { reason: "stream_broken", message };
+}

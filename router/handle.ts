@@ -1,0 +1,85 @@
+/** From a request on the listener to what answers it. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { spawnTask } from "@heddle/common/task";
+import { modelCard, modelCards } from "./core/fleet/model_cards.ts";
+import type { Table } from "./core/fleet/table.ts";
+import { type Outcome, refuse } from "./core/request/outcome.ts";
+import { matchRoute, type Route } from "./core/request/route.ts";
+import { Reply } from "./edge/client/reply.ts";
+import { requestIdOf } from "./edge/client/request_id.ts";
+import { rescue } from "./edge/client/rescue.ts";
+import { type Exchange, modelNotFound, serve, type ServeParts } from "./serve.ts";
+
+export interface HandleParts extends ServeParts {
+  /** Why this router should get no traffic; undefined when it should. */
+  readonly notReady: () => string | undefined;
+}
+
+const TEXT = { "content-type": "text/plain; charset=utf-8" } as const;
+
+const NO_ROUTE =
+  "There is nothing at this path: the API begins with /v1, as in /v1/chat/completions";
+
+/** Answers one request. */
+export function handle(
+  request: IncomingMessage,
+  response: ServerResponse,
+  parts: HandleParts,
+): void {
+  const reply = new Reply(response);
+  const requestId = requestIdOf(request.headers["x-request-id"]);
+  reply.setHeader("x-request-id", requestId);
+  const match = matchRoute(request.method ?? "", request.url ?? "");
+  switch (match.kind) {
+    case "no_route":
+      return tell(reply, refuse({ reason: "no_route", message: NO_ROUTE }));
+    case "method_not_allowed":
+      reply.setHeader("allow", match.allow);
+      return tell(
+        reply,
+        refuse({
+          reason: "method_not_allowed",
+          message: `${request.method} is not allowed here: want ${match.allow}`,
+        }),
+      );
+    case "route":
+      return follow(match.route, { request, reply, requestId }, parts);
+  }
+}
+
+type Incoming = Omit<Exchange, "route">;
+
+function follow(route: Route, incoming: Incoming, parts: HandleParts): void {
+  const { request, reply } = incoming;
+  switch (route.kind) {
+    case "inference":
+      return spawnTask("request", () => serve({ ...incoming, route }, parts));
+    case "health":
+      return reply.whole(200, TEXT, "ok\n");
+    case "ready": {
+      const reason = parts.notReady();
+      return reply.whole(reason === undefined ? 200 : 503, TEXT, `${reason ?? "ready"}\n`);
+    }
+    case "models":
+    case "model": {
+      const caller = parts.keyring().authenticate(request.headers);
+      if (caller.kind === "end") return tell(reply, caller);
+      return route.kind === "models"
+        ? sendJson(reply, { object: "list", data: modelCards(parts.endpoints.table) })
+        : sendModel(reply, route.id, parts.endpoints.table);
+    }
+  }
+}
+
+function sendModel(reply: Reply, id: string, table: Table): void {
+  const card = modelCard(table, id);
+  return card === undefined ? tell(reply, modelNotFound(id)) : sendJson(reply, card);
+}
+
+function sendJson(reply: Reply, value: unknown): void {
+  reply.whole(200, { "content-type": "application/json" }, JSON.stringify(value));
+}
+
+function tell(reply: Reply, { outcome }: { readonly outcome: Outcome }): void {
+  rescue(reply, outcome, "openai");
+}

@@ -1,0 +1,60 @@
+/** heddle-router: serves the OpenAI API from a fleet of engines. */
+import { loadConfig } from "@heddle/common/config_file";
+import { formatAddress } from "@heddle/common/address";
+import { logger } from "@heddle/common/log";
+import { startMetrics } from "@heddle/common/metrics";
+import { startMetricsServer } from "@heddle/common/metrics_server";
+import { runProgram } from "@heddle/common/program";
+import { configSchema, type Settings, settingsOf } from "./config.ts";
+import { startRouter } from "./router.ts";
+
+const CONFIG_FILE = "/etc/heddle/router.yaml";
+
+let reload = () => {};
+
+async function run(settings: Settings, stop: AbortSignal): Promise<void> {
+  const log = logger("router");
+  const metrics = startMetrics("heddle-router");
+  try {
+    const router = await startRouter(settings, metrics.registry);
+    reload = router.reload;
+    const admin = await startMetricsServer({
+      listen: settings.admin,
+      registry: metrics.registry,
+      notReady: router.notReady,
+    });
+    log.info("Serving", {
+      name: settings.name,
+      listen: formatAddress(router.address),
+      admin: formatAddress(admin.address),
+    });
+    await aborted(stop);
+    await router.stop();
+    await admin.close();
+  } finally {
+    metrics.stop();
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+if (import.meta.main) {
+  await runProgram({
+    name: "heddle-router",
+    purpose: "serves the OpenAI API from a fleet of engines",
+    checkConfig: (file) => loadConfig(configSchema, file),
+    run: async ({ config }, stop) => {
+      const settings = settingsOf(
+        await loadConfig(configSchema, config ?? CONFIG_FILE),
+        Deno.hostname(),
+      );
+      await run(settings, stop);
+    },
+    reload: () => reload(),
+  });
+}

@@ -1,0 +1,130 @@
+/** Wires a router's parts together, starts them, and stops them in order. */
+import type { Registry } from "prom-client";
+import type { Address } from "@heddle/common/address";
+import { logger } from "@heddle/common/log";
+import { spawnTask } from "@heddle/common/task";
+import type { Settings } from "./config.ts";
+import { OPEN_LIMITS } from "./core/request/limit.ts";
+import type { UsageRecord } from "./core/request/usage_record.ts";
+import { type Keyring, OPEN_KEYRING, readKeyring } from "./edge/client/keys.ts";
+import { startListener } from "./edge/client/listener.ts";
+import { logRequest } from "./edge/observe/request_log.ts";
+import { type Present, routerMetrics } from "./edge/observe/router_metrics.ts";
+import { createUpstreamPool, UPSTREAM_DEFAULTS } from "./edge/upstream.ts";
+import { Endpoints } from "./endpoints.ts";
+import { handle } from "./handle.ts";
+import { Queue } from "./queue.ts";
+import { staticTable } from "./static_table.ts";
+
+export interface Router {
+  readonly address: Address;
+  /** Why this router should get no traffic; undefined when it should. */
+  readonly notReady: () => string | undefined;
+  /** Reads the key file again. */
+  readonly reload: () => void;
+  /** Not ready, accepts no more, finishes what is in flight within the shutdown timeout. */
+  stop(): Promise<void>;
+}
+
+export interface RouterHooks {
+  /** Gets each usage record besides the log and the metrics. */
+  readonly account?: (record: UsageRecord) => void;
+}
+
+/** Starts a router. Throws a HeddleError when something it needs is not there. */
+export async function startRouter(
+  settings: Settings,
+  registry: Registry,
+  hooks: RouterHooks = {},
+): Promise<Router> {
+  const log = logger("router");
+  let keyring = await loadKeyring(settings);
+  let stopping = false;
+  const now = () => performance.now();
+  const endpoints = new Endpoints({
+    fixed: await staticTable(settings, Date.now()),
+    now,
+    random: Math.random,
+  });
+  const pool = createUpstreamPool({
+    ...UPSTREAM_DEFAULTS,
+    connectTimeoutMs: settings.timeouts.connectMs,
+    firstByteTimeoutMs: settings.timeouts.firstByteMs,
+    idleTimeoutMs: settings.timeouts.betweenChunksMs,
+  });
+  const queue = new Queue({
+    fleet: {
+      serves: (model) => endpoints.serves(model),
+      model: (name) => endpoints.table.models.get(name),
+      changed: (signal) => endpoints.changed(signal),
+      wake: () => {},
+    },
+    requestsInFlightMax: settings.requestsInFlightMax,
+    holdMs: settings.timeouts.holdMs,
+  });
+  const metrics = routerMetrics(registry, present(endpoints, queue, pool));
+  const notReady = () => stopping ? "stopping" : undefined;
+  const listener = await startListener(
+    settings.listen,
+    (request, response) =>
+      handle(request, response, {
+        endpoints,
+        pool,
+        queue,
+        metrics,
+        notReady,
+        now,
+        timeouts: settings.timeouts,
+        limits: OPEN_LIMITS,
+        keyring: () => keyring,
+        bodyLimits: {
+          wireBytesMax: settings.bodyReceivedMaxBytes,
+          bodyBytesMax: settings.bodyInflatedMaxBytes,
+        },
+        account: (record) => {
+          metrics.record(record);
+          logRequest(log, record);
+          hooks.account?.(record);
+        },
+      }),
+  );
+  return {
+    address: listener.address,
+    notReady,
+    reload: () =>
+      spawnTask("reload", async () => {
+        try {
+          keyring = await loadKeyring(settings);
+          log.info("Read the keys again");
+        } catch (error) {
+          log.error("Kept the keys there were", { error });
+        }
+      }),
+    async stop() {
+      stopping = true;
+      queue.close();
+      await listener.close(settings.shutdownMs);
+      pool[Symbol.dispose]();
+    },
+  };
+}
+
+function loadKeyring({ keyFile }: Settings): Promise<Keyring> {
+  return keyFile === undefined ? Promise.resolve(OPEN_KEYRING) : readKeyring(keyFile);
+}
+
+function present(
+  endpoints: Endpoints,
+  queue: Queue,
+  pool: { connections(): { busy: number; idle: number } },
+): Present {
+  return {
+    inFlight: () => queue.inFlight,
+    waiting: () => queue.waiting,
+    replicas: () => endpoints.replicas(),
+    connections: () => pool.connections(),
+    snapshotAgeS: () => undefined,
+    snapshotTooOld: () => false,
+    watchConnected: () => false,
+  };
+}

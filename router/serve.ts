@@ -1,0 +1,177 @@
+/**
+ * One request, from its first byte to its record: authenticate → read → parse → resolve → limit →
+ * admit → schedule and forward → account. Each stage takes what the one before returned.
+ */
+import type { IncomingMessage } from "node:http";
+import { logger } from "@heddle/common/log";
+import { ANONYMOUS, type Caller } from "./core/request/caller.ts";
+import type { Limits } from "./core/request/limit.ts";
+import { CLIENT_CLOSED, next, type Outcome, refuse, type Step } from "./core/request/outcome.ts";
+import { type ParsedRequest, parseRequest } from "./core/request/request.ts";
+import type { InferenceRoute } from "./core/request/route.ts";
+import type { UsageRecord } from "./core/request/usage_record.ts";
+import { type Resolved, resolveModel } from "./core/schedule/resolve.ts";
+import type { Table } from "./core/fleet/table.ts";
+import type { Usage } from "./core/usage.ts";
+import { type BodyLimits, readBody } from "./edge/body_reader.ts";
+import type { Keyring } from "./edge/client/keys.ts";
+import type { Reply } from "./edge/client/reply.ts";
+import { rescue } from "./edge/client/rescue.ts";
+import type { Stage } from "./edge/observe/router_metrics.ts";
+import { forward, type Forwarded, type ForwardParts } from "./forward.ts";
+import type { Queue } from "./queue.ts";
+
+export interface Exchange {
+  readonly route: InferenceRoute;
+  readonly request: IncomingMessage;
+  readonly reply: Reply;
+  readonly requestId: string;
+}
+
+export interface ServeParts extends ForwardParts {
+  readonly keyring: () => Keyring;
+  readonly bodyLimits: BodyLimits;
+  readonly limits: Limits;
+  readonly queue: Queue;
+  /** Gets exactly one record for each request. */
+  readonly account: (record: UsageRecord) => void;
+}
+
+/** What is known of a request when it ends. */
+interface Ended {
+  readonly outcome: Outcome;
+  readonly caller: Caller;
+  readonly parsed: ParsedRequest | undefined;
+  readonly forwarded: Forwarded | undefined;
+}
+
+/** Serves one request. Never rejects: what goes wrong is an outcome, told to the client. */
+export async function serve(exchange: Exchange, parts: ServeParts): Promise<void> {
+  const startedAt = parts.now();
+  let ended: Ended = {
+    outcome: { reason: "internal_error", message: `internal error, request ${exchange.requestId}` },
+    caller: ANONYMOUS,
+    parsed: undefined,
+    forwarded: undefined,
+  };
+  try {
+    ended = await travel(exchange, parts, startedAt);
+  } catch (error) {
+    logger("router").error("A request hit a bug", { requestId: exchange.requestId, error });
+  } finally {
+    rescue(exchange.reply, ended.outcome, exchange.route.errors);
+    parts.account(recordOf(exchange, ended, parts.now() - startedAt));
+  }
+}
+
+async function travel(exchange: Exchange, parts: ServeParts, startedAt: number): Promise<Ended> {
+  const { route, request, reply, requestId } = exchange;
+  const timed = stageTimer(parts);
+  const known = { caller: ANONYMOUS, parsed: undefined, forwarded: undefined };
+
+  const caller = timed("authenticate", parts.keyring().authenticate(request.headers));
+  if (caller.kind === "end") return { ...known, outcome: caller.outcome };
+  const body = timed("read", await read(exchange, parts.bodyLimits));
+  if (body.kind === "end") return { ...known, caller: caller.value, outcome: body.outcome };
+  const parsed = timed("parse", parseRequest(route, body.value));
+  if (parsed.kind === "end") return { ...known, caller: caller.value, outcome: parsed.outcome };
+  const readable = { ...known, caller: caller.value, parsed: parsed.value };
+  const resolved = timed("resolve", resolve(parts.endpoints.table, parsed.value, request));
+  if (resolved.kind === "end") return { ...readable, outcome: resolved.outcome };
+
+  const reserved = timed(
+    "limit",
+    parts.limits.reserve(caller.value, parsed.value.promptTokensEstimate),
+  );
+  if (reserved.kind === "end") return { ...readable, outcome: reserved.outcome };
+  using reservation = reserved.value;
+  using _heartbeats = parsed.value.stream ? reply.keepAlive() : undefined;
+  const admitted = timed("admit", await parts.queue.admit(resolved.value, reply.gone));
+  if (admitted.kind === "end") return { ...readable, outcome: admitted.outcome };
+  using place = admitted.value;
+  const forwarded = timed(
+    "forward",
+    await forward(reply, {
+      request: parsed.value,
+      requestId,
+      models: place.models,
+      startedAt,
+    }, parts),
+  );
+  const usage = usageOf(parsed.value, forwarded).usage;
+  if (usage !== undefined) reservation.settle(usage);
+  return { ...readable, forwarded, outcome: forwarded.outcome };
+}
+
+async function read(
+  { request, reply }: Exchange,
+  limits: BodyLimits,
+): Promise<Step<Uint8Array>> {
+  const body = await readBody(request, limits);
+  if (reply.gone.aborted) return CLIENT_CLOSED;
+  return body.kind === "body"
+    ? next(body.bytes)
+    : refuse({ reason: body.reason, message: body.detail });
+}
+
+/** Tells how long each stage took: the time since the one before. */
+function stageTimer({ metrics, now }: ServeParts): <T>(stage: Stage, value: T) => T {
+  let last = now();
+  return (stage, value) => {
+    const at = now();
+    metrics.stage(stage, at - last);
+    last = at;
+    return value;
+  };
+}
+
+function resolve(
+  table: Table,
+  { model }: ParsedRequest,
+  { headers }: IncomingMessage,
+): Step<Resolved> {
+  const fallbacks = headers["x-heddle-no-fallback"] === undefined;
+  const resolved = resolveModel(table, model, { fallbacks });
+  return resolved === undefined ? modelNotFound(model) : next(resolved);
+}
+
+/** No model has this name, and no alias is spelt so. */
+export function modelNotFound(name: string) {
+  return refuse({
+    reason: "model_not_found",
+    message: `The model "${name.slice(0, 256)}" does not exist`,
+    param: "model",
+  });
+}
+
+// The router counts only where the engine does not say; its count is a lower bound.
+function usageOf(
+  parsed: ParsedRequest | undefined,
+  forwarded: Forwarded | undefined,
+): { readonly usage: Usage | undefined; readonly estimated: boolean } {
+  const work = forwarded?.work;
+  if (work === undefined || parsed === undefined) return { usage: undefined, estimated: false };
+  if (work.usage !== undefined) return { usage: work.usage, estimated: false };
+  return {
+    usage: { promptTokens: parsed.promptTokensEstimate, completionTokens: work.contentEvents },
+    estimated: true,
+  };
+}
+
+function recordOf(exchange: Exchange, ended: Ended, durationMs: number): UsageRecord {
+  const { caller, parsed, forwarded, outcome } = ended;
+  return {
+    requestId: exchange.requestId,
+    caller: caller.id,
+    route: exchange.route.name,
+    modelAsked: parsed?.model ?? "",
+    model: forwarded?.model ?? "",
+    replicaId: forwarded?.replicaId ?? "",
+    outcome: outcome.reason,
+    stream: parsed?.stream ?? false,
+    tries: forwarded?.tries ?? 0,
+    ...usageOf(parsed, forwarded),
+    durationMs,
+    firstContentMs: forwarded?.firstContentMs,
+  };
+}
