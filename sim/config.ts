@@ -79,7 +79,11 @@ const configSchema = z.strictObject({
   "sim-fabric": z.string().default(""),
   "sim-fault": faults.default([]),
   "sim-allow-request-faults": flag.default(false),
-}).superRefine((config, context) => {
+});
+export type SimConfig = z.output<typeof configSchema>;
+
+/** Rules between options. */
+function checkTogether(config: SimConfig, context: z.RefinementCtx): void {
   const refuse = (path: string, message: string) =>
     context.addIssue({ code: "custom", path: [path], message });
   if (config["node-rank"] >= config.nnodes) {
@@ -108,8 +112,15 @@ const configSchema = z.strictObject({
       `must not be below --max-num-seqs, which is ${config["max-num-seqs"]}`,
     );
   }
-});
-export type SimConfig = z.output<typeof configSchema>;
+  const cacheTokens = blockCount(config) * config["block-size"];
+  if (cacheTokens < config["max-model-len"]) {
+    refuse(
+      "num-gpu-blocks-override",
+      `To serve at least one request with the model's max seq len (${config["max-model-len"]}), ` +
+        `the KV cache must hold as many tokens; it holds ${cacheTokens}`,
+    );
+  }
+}
 
 const LISTS = new Set(["served-model-name", "api-key", "sim-fault"]);
 
@@ -127,7 +138,7 @@ export function readConfig(
   const model = parsed.positionals[0];
   if (model !== undefined) raw["model"] = model;
   if (raw["model"] === undefined) throw new UsageError("no MODEL given: heddle-sim serve MODEL");
-  const result = configSchema.safeParse(raw);
+  const result = configSchema.superRefine(checkTogether).safeParse(raw);
   if (result.success) return result.data;
   throw new UsageError(
     result.error.issues.map((issue) => `--${issue.path.join(".")}: ${issue.message}`).join("\n"),

@@ -180,11 +180,14 @@ export function parseArguments(args: readonly string[]): ParsedArguments {
 }
 
 function lookUp(argument: string): { spec: OptionSpec; negated: boolean; inline?: string } {
+  const glued = /^(-[A-Z])(\d+)$/.exec(argument);
+  if (glued !== null) return lookUp(`${glued[1]}=${glued[2]}`);
   const at = argument.indexOf("=");
   const inline = at < 0 ? {} : { inline: argument.slice(at + 1) };
   const written = at < 0 ? argument : argument.slice(0, at);
   const name = written.startsWith("--") ? written.replaceAll("_", "-") : written;
-  const spec = BY_NAME.get(name);
+  // A member of a JSON option can be an option of its own: --kv-transfer-config.kv_role both
+  const spec = BY_NAME.get(name) ?? BY_NAME.get(name.split(".", 1)[0] ?? name);
   if (spec !== undefined) return { spec, negated: false, ...inline };
   const positive = name.startsWith("--no-") ? BY_NAME.get(`--${name.slice(5)}`) : undefined;
   if (positive?.takes === "flag") return { spec: positive, negated: true, ...inline };

@@ -34,6 +34,7 @@ export class Answer {
   #given = 0;
   #wordsLeft = 0;
   #sentenceStart = true;
+  #sinceComma = 0;
 
   constructor(options: AnswerOptions) {
     this.#opening = encode(options.opening);
@@ -54,6 +55,7 @@ export class Answer {
   #word(): number {
     if (this.#sentenceStart) {
       this.#sentenceStart = false;
+      this.#sinceComma = 0;
       this.#wordsLeft = integerBetween(this.#random, SENTENCE_WORDS_MIN, SENTENCE_WORDS_MAX);
       return this.#pick(UPPER_IDS);
     }
@@ -61,8 +63,14 @@ export class Answer {
       this.#sentenceStart = true;
       return FULL_STOP;
     }
+    // Two punctuation marks in a row would be one token to the tokenizer, and a reader would stumble.
+    if (this.#sinceComma > 1 && this.#wordsLeft > 1 && this.#random() < COMMA_CHANCE) {
+      this.#sinceComma = 0;
+      return COMMA;
+    }
+    this.#sinceComma += 1;
     this.#wordsLeft -= 1;
-    return this.#wordsLeft > 2 && this.#random() < COMMA_CHANCE ? COMMA : this.#pick(LOWER_IDS);
+    return this.#pick(LOWER_IDS);
   }
 
   #pick(ids: readonly number[]): number {
