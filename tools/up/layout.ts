@@ -12,7 +12,7 @@ import { errorText, HeddleError } from "@heddle/proto/error";
 import { writeFixtureNode } from "../fleet/fixture_node.ts";
 import { CLUSTER, issueCertificate, openAuthority } from "./certificates.ts";
 import type { ProgramSpec } from "./children.ts";
-import { fixtureSpec } from "./fixture_spec.ts";
+import { describedHardware, hcaNames } from "./described_hardware.ts";
 import type { UpNode, UpPlan } from "./node.ts";
 import { ENGINE_PORT_BLOCK, type Ports } from "./ports.ts";
 
@@ -165,13 +165,14 @@ async function describeHardware(
 ): Promise<{ config: Record<string, unknown>; env: Record<string, string> }> {
   if (node.described === undefined) return { config: {}, env: {} };
   const hardware = join(folder, "hardware");
-  const written = await writeFixtureNode(hardware, fixtureSpec(node.described));
-  const hcas = Array.from({ length: node.described.hcas?.count ?? 0 }, (_, i) => `mlx5_${i}`);
+  const written = await writeFixtureNode(hardware, describedHardware(node.described));
   return {
     config: {
       sysfs_root: written.sysfsRoot,
       ...(written.nvidiaSmi === undefined ? {} : { nvidia_smi: written.nvidiaSmi }),
-      fabrics: node.described.fabric === undefined ? [] : [{ name: node.described.fabric, hcas }],
+      fabrics: node.described.fabric === undefined
+        ? []
+        : [{ name: node.described.fabric, hcas: hcaNames(node.described) }],
     },
     env: written.nvidiaSmi === undefined ? {} : { HEDDLE_NVIDIA_SMI: written.nvidiaSmi },
   };
