@@ -46,12 +46,26 @@ export interface JsonScanOptions {
   readonly depthMax?: number;
 }
 
+const DEPTH_MAX = 256;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+
 /** Reads `bytes` as one JSON object with nothing but white space around it. Never throws. */
-export function scanObject(
-  _bytes: Uint8Array,
-  _options?: JsonScanOptions,
-): JsonObject | JsonInvalid {
-  throw new Error("not built yet");
+export function scanObject(bytes: Uint8Array, options?: JsonScanOptions): JsonObject | JsonInvalid {
+  const scanner = new Scanner(bytes, options?.depthMax ?? DEPTH_MAX);
+  try {
+    return scanner.object();
+  } catch (error) {
+    if (error instanceof Fault) return error.invalid;
+    throw error;
+  }
 }
 
 /** The member of that name. */
@@ -61,5 +75,261 @@ export function memberOf(object: JsonObject, key: string): JsonMember | undefine
 
 /** The parsed value of a member that `scanObject` found in these bytes. */
 export function memberValue(bytes: Uint8Array, member: JsonMember): unknown {
-  return JSON.parse(new TextDecoder().decode(bytes.subarray(member.valueStart, member.valueEnd)));
+  return JSON.parse(utf8.decode(bytes.subarray(member.valueStart, member.valueEnd)));
+}
+
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** Carries a fault out of the scanner; never leaves this file. */
+class Fault extends Error {
+  readonly invalid: JsonInvalid;
+
+  constructor(reason: JsonFault, offset: number, what: string) {
+    super(what);
+    this.invalid = { kind: "invalid", reason, offset, detail: `${what} at byte ${offset}` };
+  }
+}
+
+/** Walks the text once, front to back, without recursion: depth is data, not stack. */
+class Scanner {
+  readonly #bytes: Uint8Array;
+  readonly #depthMax: number;
+  #at = 0;
+
+  constructor(bytes: Uint8Array, depthMax: number) {
+    this.#bytes = bytes;
+    this.#depthMax = depthMax;
+  }
+
+  object(): JsonObject {
+    this.#space();
+    const open = this.#at;
+    if (this.#bytes[open] !== OPEN_BRACE) {
+      this.#value();
+      this.#nothingMore();
+      throw new Fault("not_object", open, "Want a JSON object");
+    }
+    this.#at++;
+    const members: JsonMember[] = [];
+    const keys = new Set<string>();
+    this.#space();
+    while (this.#bytes[this.#at] !== CLOSE_BRACE) {
+      if (members.length > 0) this.#separator(CLOSE_BRACE);
+      const member = this.#member();
+      if (keys.has(member.key)) {
+        const name = JSON.stringify(member.key.slice(0, 64));
+        throw new Fault("duplicate_key", member.keyStart, `The member ${name} appears twice,`);
+      }
+      keys.add(member.key);
+      members.push(member);
+      this.#space();
+    }
+    const close = this.#at++;
+    this.#nothingMore();
+    return { kind: "object", members, open, close };
+  }
+
+  #member(): JsonMember {
+    const keyStart = this.#at;
+    this.#string();
+    const keyEnd = this.#at;
+    this.#colon();
+    const valueStart = this.#at;
+    this.#value();
+    return {
+      key: this.#decoded(keyStart, keyEnd),
+      keyStart,
+      keyEnd,
+      valueStart,
+      valueEnd: this.#at,
+    };
+  }
+
+  /** The text of the string at `start`. Nearly all keys are short and plain: decoded by hand. */
+  #decoded(start: number, end: number): string {
+    let plain = "";
+    for (let at = start + 1; at < end - 1; at++) {
+      const byte = this.#bytes[at] ?? 0;
+      if (byte === BACKSLASH || byte > 0x7f) {
+        return String(JSON.parse(utf8.decode(this.#bytes.subarray(start, end))));
+      }
+      plain += String.fromCharCode(byte);
+    }
+    return plain;
+  }
+
+  /** Any value. The stack holds the closing byte of every container that is open. */
+  #value(): void {
+    const closers: number[] = [];
+    for (;;) {
+      const byte = this.#bytes[this.#at];
+      if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+        if (closers.length + 1 >= this.#depthMax) {
+          throw new Fault("too_deep", this.#at, `Nested more than ${this.#depthMax} levels deep`);
+        }
+        this.#at++;
+        this.#space();
+        const closer = byte === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET;
+        if (this.#bytes[this.#at] !== closer) {
+          closers.push(closer);
+          if (closer === CLOSE_BRACE) this.#key();
+          continue;
+        }
+        this.#at++;
+      } else this.#scalar(byte);
+      if (!this.#next(closers)) return;
+    }
+  }
+
+  /** After a value: closes what ends here, and stands at the next value; false when all is closed. */
+  #next(closers: number[]): boolean {
+    for (;;) {
+      const closer = closers.at(-1);
+      if (closer === undefined) return false;
+      this.#space();
+      if (this.#bytes[this.#at] === closer) {
+        this.#at++;
+        closers.pop();
+        continue;
+      }
+      this.#separator(closer);
+      if (closer === CLOSE_BRACE) this.#key();
+      return true;
+    }
+  }
+
+  #separator(closer: number): void {
+    if (this.#bytes[this.#at] !== COMMA) {
+      throw this.#unexpected(`"," or "${String.fromCharCode(closer)}"`);
+    }
+    this.#at++;
+    this.#space();
+  }
+
+  #key(): void {
+    this.#string();
+    this.#colon();
+  }
+
+  #colon(): void {
+    this.#space();
+    if (this.#bytes[this.#at] !== COLON) throw this.#unexpected(`":"`);
+    this.#at++;
+    this.#space();
+  }
+
+  #scalar(byte: number | undefined): void {
+    if (byte === QUOTE) return this.#string();
+    if (byte === 0x74) return this.#word("true");
+    if (byte === 0x66) return this.#word("false");
+    if (byte === 0x6e) return this.#word("null");
+    this.#number();
+  }
+
+  #string(): void {
+    const bytes = this.#bytes;
+    const start = this.#at;
+    if (bytes[start] !== QUOTE) throw this.#unexpected("a string");
+    for (let at = start + 1; at < bytes.length; at++) {
+      const byte = bytes[at];
+      if (byte === QUOTE) {
+        this.#at = at + 1;
+        return;
+      }
+      if (byte === BACKSLASH) {
+        this.#at = at + 1;
+        this.#escape();
+        at = this.#at - 1;
+      } else if (byte !== undefined && byte < 0x20) {
+        throw new Fault("syntax", at, "Unescaped control character in a string");
+      }
+    }
+    throw new Fault(
+      "syntax",
+      bytes.length,
+      `The string that begins at byte ${start} does not end,`,
+    );
+  }
+
+  /** Stands after the backslash, and then after the escape. */
+  #escape(): void {
+    const byte = this.#bytes[this.#at];
+    if (byte === 0x75) {
+      for (let n = 1; n <= 4; n++) {
+        if (!isHex(this.#bytes[this.#at + n])) {
+          throw new Fault("syntax", this.#at, "Bad \\u escape");
+        }
+      }
+      this.#at += 5;
+    } else if (byte !== undefined && ESCAPES.includes(byte)) this.#at++;
+    else throw new Fault("syntax", this.#at, "Bad escape");
+  }
+
+  #word(word: string): void {
+    for (let n = 0; n < word.length; n++) {
+      if (this.#bytes[this.#at + n] !== word.charCodeAt(n)) throw this.#unexpected("a value");
+    }
+    this.#at += word.length;
+  }
+
+  /** `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`, of any length. */
+  #number(): void {
+    const start = this.#at;
+    if (this.#bytes[this.#at] === 0x2d) this.#at++;
+    if (this.#bytes[this.#at] === 0x30) this.#at++;
+    else if (!this.#digits()) {
+      this.#at = start;
+      throw this.#unexpected("a value");
+    }
+    if (this.#bytes[this.#at] === 0x2e) {
+      this.#at++;
+      if (!this.#digits()) throw this.#unexpected("a digit");
+    }
+    if (((this.#bytes[this.#at] ?? 0) | 0x20) === 0x65) {
+      this.#at++;
+      const sign = this.#bytes[this.#at];
+      if (sign === 0x2b || sign === 0x2d) this.#at++;
+      if (!this.#digits()) throw this.#unexpected("a digit");
+    }
+  }
+
+  #digits(): boolean {
+    const start = this.#at;
+    while (isDigit(this.#bytes[this.#at])) this.#at++;
+    return this.#at > start;
+  }
+
+  #space(): void {
+    for (;; this.#at++) {
+      const byte = this.#bytes[this.#at];
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return;
+    }
+  }
+
+  #nothingMore(): void {
+    this.#space();
+    if (this.#at < this.#bytes.length) throw this.#unexpected("the end");
+  }
+
+  #unexpected(wanted: string): Fault {
+    const byte = this.#bytes[this.#at];
+    if (byte === undefined) return new Fault("syntax", this.#at, `Want ${wanted}, got the end`);
+    const shown = byte > 0x20 && byte < 0x7f
+      ? JSON.stringify(String.fromCharCode(byte))
+      : `byte 0x${byte.toString(16).padStart(2, "0")}`;
+    return new Fault("syntax", this.#at, `Want ${wanted}, got ${shown}`);
+  }
+}
+
+/** What may follow a backslash, "u" aside. */
+const ESCAPES = [QUOTE, BACKSLASH, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74];
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+function isHex(byte: number | undefined): boolean {
+  if (byte === undefined) return false;
+  const lower = byte | 0x20;
+  return isDigit(byte) || (lower >= 0x61 && lower <= 0x66);
 }
