@@ -1,0 +1,465 @@
+import { deepEqual, equal, match } from "node:assert/strict";
+import { failureOf } from "../nvidia/nvidia_failure.ts";
+import { type FieldGroup, FIELDS } from "../nvidia/nvidia_fields.ts";
+import { parseCsv, textOf } from "../nvidia/nvidia_csv.ts";
+import { parseTopology } from "../nvidia/topology.ts";
+import { surveyGpus } from "./gpu_facts.ts";
+import type { Answer, GpuReadings, GpuRows } from "./readings.ts";
+
+const NOT_ASKED = { kind: "not_asked" } as const;
+
+/** An answer of nvidia-smi for one group of fields. */
+function answer(group: FieldGroup, stdout: string, code = 0): Answer<GpuRows> {
+  const { rows, rest } = parseCsv(stdout, FIELDS[group]);
+  return {
+    kind: "answered",
+    value: { rows: new Map(rows.map((row) => [textOf(row, "uuid") ?? "", row])), rest },
+    failure: failureOf({ code, stdout, stderr: "" }),
+  };
+}
+
+const H100 = "0x233010DE, 81559, 9.0, 580.65.06, NVIDIA H100 80GB HBM3";
+const TWO = `0, GPU-a, 00000000:18:00.0, ${H100}\n1, GPU-b, 00000000:2A:00.0, ${H100}\n`;
+const HEALTHY: Partial<GpuReadings> = {
+  live: answer("live", "GPU-a, 4, 0, 31, P0\nGPU-b, 70000, 97, 64, P0\n"),
+  mode: answer(
+    "mode",
+    "GPU-a, Disabled, Disabled, Enabled, Default\nGPU-b, Disabled, Disabled, Enabled, Default\n",
+  ),
+  health: answer("health", "GPU-a, No, No, [N/A], 0x1\nGPU-b, No, No, [N/A], 0x4\n"),
+  recent: answer(
+    "recent",
+    "GPU-a, None, Completed, Success, 0, 00000000-0000-0000-0000-000000000000, Healthy\n" +
+      "GPU-b, None, Completed, Success, 0, 00000000-0000-0000-0000-000000000000, Healthy\n",
+  ),
+};
+
+/** Two healthy H100s, but for `over`; `known` follows the identity unless it is given. */
+function readings(over: Partial<GpuReadings> = {}): GpuReadings {
+  const identity = over.identity ?? answer("identity", TWO);
+  return {
+    nvidiaSmi: "/usr/bin/nvidia-smi",
+    identity,
+    live: NOT_ASKED,
+    mode: NOT_ASKED,
+    health: NOT_ASKED,
+    recent: NOT_ASKED,
+    migInstances: new Map(),
+    topology: NOT_ASKED,
+    processes: NOT_ASKED,
+    known: identity.kind === "answered" ? identity.value.rows : new Map(),
+    throttledSamples: new Map(),
+    pci: { kind: "missing" },
+    systemMemoryMib: 257_000,
+    overrides: [],
+    held: undefined,
+    wsl: false,
+    ...HEALTHY,
+    ...over,
+  };
+}
+
+/** `reason` of every problem by GPU index, and of the node. */
+function reasons(over: Partial<GpuReadings>): { gpus: string[]; node: string[] } {
+  const survey = surveyGpus(readings(over));
+  return {
+    gpus: survey.gpus.flatMap((gpu) =>
+      gpu.problems.map((problem) => `${gpu.index} ${problem.reason}`)
+    ),
+    node: survey.problems.map((problem) => problem.reason),
+  };
+}
+
+const known = (text: string) => {
+  const each = answer("identity", text);
+  return each.kind === "answered" ? each.value.rows : new Map();
+};
+
+Deno.test("surveyGpus() tells all of a healthy GPU", () => {
+  const survey = surveyGpus(readings({
+    topology: {
+      kind: "answered",
+      value: parseTopology(
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV18\t0-9\t0\nGPU1\tNV18\t X \t0-9\t1\n",
+      ),
+      failure: undefined,
+    },
+  }));
+  deepEqual(survey.problems, []);
+  equal(survey.driverVersion, "580.65.06");
+  deepEqual(survey.gpus[1], {
+    index: 1,
+    uuid: "GPU-b",
+    name: "NVIDIA H100 80GB HBM3",
+    gpuClass: "h100-80g",
+    pciBusId: "0000:2a:00",
+    memoryTotalMib: 81559,
+    memoryUsedMib: 70000,
+    computeCapability: "9.0",
+    numaNode: 1,
+    nvlinkClique: 0,
+    nvlinkDomain: undefined,
+    utilizationPercent: 97,
+    temperatureCelsius: 64,
+    problems: [],
+  });
+});
+
+/** What is read differently, and the reasons that must follow. */
+const CASES: readonly (readonly [string, Partial<GpuReadings>, string[], string[]])[] = [
+  [
+    "a driver that hangs",
+    {
+      identity: { kind: "hung", call: "--query-gpu=index" },
+      known: known(TWO),
+    },
+    ["0 driver_hung", "1 driver_hung"],
+    ["driver_hung"],
+  ],
+  [
+    "a driver that hangs on the first call",
+    {
+      identity: { kind: "hung", call: "--help-query-gpu" },
+    },
+    [],
+    ["driver_hung"],
+  ],
+  [
+    "live values that hang",
+    {
+      live: { kind: "hung", call: "--query-gpu=uuid" },
+    },
+    ["0 driver_hung", "1 driver_hung"],
+    ["driver_hung"],
+  ],
+  [
+    "a library of another version than the module",
+    {
+      identity: answer(
+        "identity",
+        "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 535.161\n",
+        18,
+      ),
+      known: known(TWO),
+    },
+    ["0 driver_failed", "1 driver_failed"],
+    ["driver_failed"],
+  ],
+  [
+    "a module that is not loaded",
+    {
+      identity: answer(
+        "identity",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",
+        9,
+      ),
+    },
+    [],
+    ["driver_failed"],
+  ],
+  [
+    "a GPU lost in mid-list",
+    {
+      identity: answer(
+        "identity",
+        `0, GPU-a, 00000000:18:00.0, ${H100}\n` +
+          "Unable to determine the device handle for GPU0000:2A:00.0: Unknown Error\n" +
+          `${Array(8).fill("[Unknown Error]").join(", ")}\n`,
+        15,
+      ),
+      known: known(TWO),
+    },
+    ["1 gpu_lost"],
+    [],
+  ],
+  [
+    "a GPU that fell off without a word",
+    {
+      identity: answer("identity", `0, GPU-a, 00000000:18:00.0, ${H100}\n`),
+      known: known(TWO),
+    },
+    ["1 gpu_lost"],
+    [],
+  ],
+  [
+    "a GPU that only the bus shows",
+    {
+      pci: {
+        kind: "read",
+        gpus: ["0000:18:00", "0000:2a:00", "0000:3a:00", "0000:5d:00"].map((address, at) => ({
+          address,
+          pciClass: "0x030200",
+          numaNode: 0,
+          driver: at === 3 ? "vfio-pci" : "nvidia",
+        })),
+        rdmaCapable: [],
+      },
+    },
+    [],
+    ["gpu_missing"],
+  ],
+  [
+    "an infoROM that is corrupt beside good data",
+    {
+      identity: answer("identity", `${TWO}WARNING: infoROM is corrupted at gpu 0000:18:00.0\n`, 14),
+    },
+    [],
+    [],
+  ],
+  [
+    "MIG",
+    {
+      mode: answer("mode", "GPU-a, Enabled, Enabled, Enabled, Default\n"),
+      migInstances: new Map([["GPU-a", ["3g.40gb"]]]),
+    },
+    ["0 mig_enabled"],
+    [],
+  ],
+  [
+    "a change of MIG that waits",
+    {
+      mode: answer("mode", "GPU-b, Disabled, Enabled, Enabled, Default\n"),
+    },
+    [],
+    ["mig_change_pending"],
+  ],
+  [
+    "persistence off and a prohibited GPU",
+    {
+      mode: answer("mode", "GPU-a, [N/A], [N/A], Disabled, Prohibited\n"),
+    },
+    ["0 compute_prohibited"],
+    ["gpu_persistence_off"],
+  ],
+  [
+    "a vGPU and a MIG name",
+    {
+      identity: answer(
+        "identity",
+        "0, GPU-a, 00000000:18:00.0, [N/A], 20480, 8.0, 535.1, GRID A100D-20C\n" +
+          "1, GPU-b, 00000000:19:00.0, [N/A], 40448, 9.0, 535.1, NVIDIA H100 MIG 3g.40gb\n",
+      ),
+    },
+    ["0 vgpu", "1 mig_instance"],
+    [],
+  ],
+  [
+    "memory that is not told",
+    {
+      identity: answer(
+        "identity",
+        "0, GPU-a, 00000000:18:00.0, 0x233010DE, [N/A], 9.0, 535.1, NVIDIA H100 80GB HBM3\n",
+      ),
+    },
+    ["0 memory_unknown"],
+    [],
+  ],
+  [
+    "an unknown compute capability",
+    {
+      identity: answer(
+        "identity",
+        "0, GPU-a, 00000000:18:00.0, 0x233010DE, 81559, [N/A], 450.1, NVIDIA H100 80GB HBM3\n",
+      ),
+    },
+    [],
+    [],
+  ],
+  [
+    "rows of memory that wait to be remapped, or cannot be",
+    {
+      health: answer("health", "GPU-a, Yes, No, [N/A], 0x1\nGPU-b, No, Yes, Yes, 0x1\n"),
+    },
+    ["0 row_remap_pending", "1 row_remap_failed", "1 page_retirement_pending"],
+    [],
+  ],
+  [
+    "a GPU that requires a reset, and one that cannot be read",
+    {
+      live: answer(
+        "live",
+        "GPU-a, 0, [GPU requires reset], [GPU requires reset], [GPU requires reset]\n" +
+          "GPU-b, 6, [Unknown Error], [Unknown Error], [Unknown Error]\n",
+      ),
+    },
+    ["0 gpu_needs_recovery", "1 gpu_error"],
+    [],
+  ],
+  [
+    "values that are merely not available",
+    {
+      live: answer("live", "GPU-a, [N/A], [N/A], [N/A], [Not Supported]\n"),
+    },
+    [],
+    [],
+  ],
+  [
+    "a recovery action",
+    {
+      recent: answer("recent", "GPU-a, Drain and Reset, [N/A], [N/A], [N/A], [N/A], [N/A]\n"),
+    },
+    ["0 gpu_needs_recovery"],
+    [],
+  ],
+  [
+    "NVLink's fabric in progress, failed, unhealthy and not supported",
+    {
+      recent: answer(
+        "recent",
+        "GPU-a, None, In Progress, N/A, N/A, N/A, N/A\n" +
+          "GPU-b, None, Completed, Insufficient Resources, 0, 0, N/A\n",
+      ),
+    },
+    ["0 fabric_not_ready", "1 fabric_failed"],
+    [],
+  ],
+  [
+    "NVLink's fabric unhealthy, and not supported",
+    {
+      recent: answer(
+        "recent",
+        "GPU-a, None, Completed, Success, 0, 0, Unhealthy\n" +
+          "GPU-b, None, Not Supported, N/A, N/A, N/A, N/A\n",
+      ),
+    },
+    ["0 fabric_failed"],
+    [],
+  ],
+  [
+    "hardware that slows a GPU, once and three times",
+    {
+      throttledSamples: new Map([["GPU-a", 2], ["GPU-b", 3]]),
+    },
+    [],
+    ["gpu_throttled"],
+  ],
+  [
+    "a process on a GPU that no shard holds",
+    {
+      held: new Set(["GPU-b"]),
+      processes: {
+        kind: "answered",
+        value: ["GPU-a", "GPU-b"].map((gpuUuid) => ({
+          gpuUuid,
+          pid: 7,
+          memoryMib: 900,
+          name: "python3",
+        })),
+        failure: undefined,
+      },
+    },
+    ["0 foreign_process"],
+    [],
+  ],
+  [
+    "a topology that cannot be read",
+    {
+      topology: {
+        kind: "answered",
+        value: parseTopology("GPU0 GPU1 CPU Affinity\nFailed to run topology matrix\n"),
+        failure: failureOf({ code: 255, stdout: "Failed to run topology matrix", stderr: "" }),
+      },
+    },
+    [],
+    ["topology_unknown"],
+  ],
+  [
+    "a group of fields that fails alone",
+    {
+      health: answer("health", "Unknown Error of some kind\n", 255),
+    },
+    [],
+    ["nvidia_smi_partial"],
+  ],
+  [
+    "a GPU without a UUID",
+    {
+      identity: answer(
+        "identity",
+        `${TWO}2, [N/A], [N/A], [N/A], [N/A], 8.7, 540.4, Orin (nvgpu)\n`,
+      ),
+    },
+    [],
+    ["gpu_unidentified"],
+  ],
+  [
+    "no nvidia-smi and no GPU",
+    {
+      nvidiaSmi: undefined,
+      identity: NOT_ASKED,
+      pci: { kind: "read", gpus: [], rdmaCapable: [] },
+    },
+    [],
+    ["nvidia_smi_missing"],
+  ],
+  [
+    "no nvidia-smi and a GPU on the bus",
+    {
+      nvidiaSmi: undefined,
+      identity: NOT_ASKED,
+      pci: {
+        kind: "read",
+        gpus: [{ address: "0000:18:00", pciClass: "0x030000", numaNode: 0, driver: "nouveau" }],
+        rdmaCapable: [],
+      },
+    },
+    [],
+    ["driver_missing"],
+  ],
+  [
+    "an nvidia-smi that may not be run",
+    {
+      identity: { kind: "not_started", why: "denied", message: "Requires run access" },
+    },
+    [],
+    ["nvidia_smi_denied"],
+  ],
+];
+
+for (const [name, over, gpus, node] of CASES) {
+  Deno.test(`surveyGpus() judges ${name}`, () => {
+    deepEqual(reasons(over), { gpus, node });
+  });
+}
+
+Deno.test("surveyGpus() says what to do with every problem, and names the pending GPU", () => {
+  for (const [name, over] of CASES) {
+    const survey = surveyGpus(readings(over));
+    for (const each of [...survey.problems, ...survey.gpus.flatMap((gpu) => gpu.problems)]) {
+      match(each.detail, /\S{2}.*\S/, name);
+      match(each.remedy, /^[A-Z].*\.$/, name);
+    }
+  }
+});
+
+Deno.test("surveyGpus() gives a unified part the system's memory", () => {
+  const [gpu] = surveyGpus(readings({
+    identity: answer(
+      "identity",
+      "0, GPU-a, 0000000F:01:00.0, 0x2E1210DE, [N/A], 12.1, 580.95, NVIDIA GB10\n",
+    ),
+    live: answer("live", "GPU-a, [N/A], 0, 35, P8\n"),
+    systemMemoryMib: 124_610,
+  })).gpus;
+  equal(gpu?.gpuClass, "gb10-128g");
+  equal(gpu?.memoryTotalMib, 124_610);
+  equal(gpu?.memoryUsedMib, undefined);
+  equal(gpu?.pciBusId, "000f:01:00");
+  deepEqual(gpu?.problems, []);
+});
+
+Deno.test("surveyGpus() takes 100 % without a byte in use for unknown", () => {
+  const [gpu] = surveyGpus(readings({ live: answer("live", "GPU-a, 0, 100, 31, P0\n") })).gpus;
+  equal(gpu?.utilizationPercent, undefined);
+});
+
+Deno.test("surveyGpus() names the NVLink domain that spans nodes, and none where there is none", () => {
+  const domains = surveyGpus(readings({
+    recent: answer(
+      "recent",
+      "GPU-a, None, Completed, Success, 4, 7D5C2E5F-0000-0000-0000-000000000001, Healthy\n" +
+        "GPU-b, None, Completed, Success, 0, 00000000-0000-0000-0000-000000000000, Healthy\n",
+    ),
+  })).gpus.map((gpu) => gpu.nvlinkDomain);
+  deepEqual(domains, ["7d5c2e5f-0000-0000-0000-000000000001/4", undefined]);
+});
