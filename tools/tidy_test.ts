@@ -135,6 +135,8 @@ Deno.test("tidy measures functions of every kind by their lines", () => {
 Deno.test("tidy measures files and folders, and leaves out what nobody writes", () => {
   assert.deepEqual([...planted(longFiles, "sim/a.ts", "x\n".repeat(401))], [["sim/a.ts", 401]]);
   assert.deepEqual([...planted(longFiles, "sim/a.ts", "x\n".repeat(400))], []);
+  assert.deepEqual([...planted(longFiles, "sim/a_test.ts", "x\n".repeat(600))], []);
+  assert.equal(planted(longFiles, "sim/a_test.ts", "x\n".repeat(601)).size, 1);
   assert.deepEqual([...planted(longFiles, "proto/gen/a.ts", "x\n".repeat(900))], []);
   const full = Array.from({ length: 13 }, (_, i) => ({ path: `sim/core/a${i}.ts`, text: "" }));
   assert.deepEqual([...fullFolders(full)], [["sim/core", 13]]);
