@@ -1,0 +1,199 @@
+/**
+ * Follows the catalog's file. A change that is valid is handed to the loop; one that is not changes
+ * nothing and says where it is wrong. Wakes by the folder's events and by period: an event can be
+ * missed, and a text that has to wait is judged again.
+ */
+import { dirname } from "node:path";
+import { errorText } from "@heddle/proto/error";
+import { formatComplaints } from "@heddle/common/config_file";
+import { logger } from "@heddle/common/log";
+import { delay, spawnTask } from "@heddle/common/task";
+import { type Catalog, parseCatalog } from "../core/catalog.ts";
+import type { CatalogApplied } from "../core/event.ts";
+import type { CatalogState } from "../core/world.ts";
+
+const log = logger("control", "catalog");
+
+/** Editors and tools write a file in several steps within a few milliseconds. */
+const DEBOUNCE_MS = 150;
+
+/** How often the file is read though nothing was heard: for file systems without events. */
+const PERIOD_MS = 30_000;
+
+/** What is to be done with a valid new catalog. */
+export type CatalogVerdict =
+  | { readonly kind: "apply" }
+  /** `detail` has the numbers. */
+  | { readonly kind: "wait"; readonly reason: string; readonly detail: string };
+
+/** How the file stands against what is acted on. */
+export type CatalogFileState = "applied" | "waiting" | "invalid" | "unreadable";
+
+export interface CatalogWatchOptions {
+  readonly file: string;
+  readonly loop: { dispatch(event: CatalogApplied): void };
+  /** What is acted on now. */
+  readonly current: () => CatalogState;
+  readonly judge: (catalog: Catalog) => CatalogVerdict;
+  /** Told the state after each look at the file. */
+  readonly onState: (state: CatalogFileState) => void;
+}
+
+export class CatalogWatch {
+  readonly #options: CatalogWatchOptions;
+  /** What was last said in the log, so that it is said once and not at every look. */
+  #said = "";
+  #running: Promise<void> | undefined;
+  #again = false;
+
+  constructor(options: CatalogWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Looks at the file now; resolves when what it says has been dealt with. Never rejects. */
+  check(): Promise<void> {
+    this.#again = true;
+    this.#running ??= this.#drain();
+    return this.#running;
+  }
+
+  /** Follows the file until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const watcher = new FolderWatcher(dirname(this.#options.file), () => this.check());
+    try {
+      while (!signal.aborted) {
+        watcher.reopen();
+        await this.check();
+        await delay(PERIOD_MS, signal);
+      }
+    } finally {
+      watcher.close();
+      await this.#running;
+    }
+  }
+
+  // One look at a time; what changes during a look causes one more.
+  async #drain(): Promise<void> {
+    while (this.#again) {
+      this.#again = false;
+      this.#options.onState(await this.#look());
+    }
+    this.#running = undefined;
+  }
+
+  async #look(): Promise<CatalogFileState> {
+    const { file, current, judge } = this.#options;
+    let text: string;
+    try {
+      text = await Deno.readTextFile(file);
+    } catch (error) {
+      this.#say(
+        "unreadable",
+        () =>
+          log.error("Cannot read the catalog; the last applied one stays", {
+            file,
+            reason: errorText(error),
+          }),
+      );
+      return "unreadable";
+    }
+    if (text === current().text && current().revision > 0) {
+      this.#say("applied", () => {});
+      return "applied";
+    }
+    const parsed = parseCatalog(text, file);
+    if (parsed.kind === "invalid") {
+      this.#say(`invalid ${text}`, () =>
+        log.error(
+          `The catalog is invalid; the last applied one stays:\n${
+            formatComplaints(parsed.complaints)
+          }`,
+        ));
+      return "invalid";
+    }
+    const verdict = judge(parsed.value);
+    if (verdict.kind === "wait") {
+      this.#say(
+        `${verdict.reason} ${text}`,
+        () =>
+          log.warning(`A new catalog waits: ${verdict.detail}`, { file, reason: verdict.reason }),
+      );
+      return "waiting";
+    }
+    return this.#apply(text, parsed.value);
+  }
+
+  #apply(text: string, catalog: Catalog): CatalogFileState {
+    const { file, current, loop } = this.#options;
+    const revision = current().revision + 1;
+    try {
+      loop.dispatch({ kind: "catalog_applied", catalog: { catalog, text, revision } });
+    } catch (error) {
+      this.#say(
+        `unstored ${text}`,
+        () => log.error("Cannot apply the catalog: it could not be stored", { file, error }),
+      );
+      return "waiting";
+    }
+    this.#said = "applied";
+    log.info("Catalog applied", { file, revision, models: catalog.models.length });
+    return "applied";
+  }
+
+  #say(what: string, say: () => void): void {
+    if (this.#said === what) return;
+    this.#said = what;
+    say();
+  }
+}
+
+/** Calls back, after a pause, when anything in a folder changes. */
+class FolderWatcher {
+  readonly #folder: string;
+  readonly #changed: () => void;
+  #watcher: Deno.FsWatcher | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #deaf = false;
+
+  constructor(folder: string, changed: () => void) {
+    this.#folder = folder;
+    this.#changed = changed;
+  }
+
+  /** Watches anew: a folder that was replaced in the meantime sends nothing to its old watcher. */
+  reopen(): void {
+    this.#closeWatcher();
+    try {
+      const watcher = Deno.watchFs(this.#folder, { recursive: false });
+      this.#watcher = watcher;
+      this.#deaf = false;
+      spawnTask("catalog folder", () => this.#follow(watcher));
+    } catch (error) {
+      if (this.#deaf) return;
+      this.#deaf = true;
+      log.warning("Cannot watch the catalog's folder; the file is read every 30 s", {
+        folder: this.#folder,
+        reason: errorText(error),
+      });
+    }
+  }
+
+  close(): void {
+    this.#closeWatcher();
+    clearTimeout(this.#timer);
+  }
+
+  // Not only the file's own events: what is linked or renamed in its folder can replace it.
+  async #follow(watcher: Deno.FsWatcher): Promise<void> {
+    for await (const event of watcher) {
+      if (event.kind === "access") continue;
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(this.#changed, DEBOUNCE_MS);
+    }
+  }
+
+  #closeWatcher(): void {
+    this.#watcher?.close();
+    this.#watcher = undefined;
+  }
+}
