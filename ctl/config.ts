@@ -15,7 +15,7 @@ export type Context = z.output<typeof contextSchema>;
 /** ctl's configuration file. */
 export const configSchema = z.strictObject({
   current: z.string().describe("name of the context that is used when none is given"),
-  contexts: z.array(contextSchema).min(1),
+  contexts: z.array(contextSchema).min(1).describe("the controls that this operator may talk to"),
 }).superRefine((config, context) => {
   if (!config.contexts.some(({ name }) => name === config.current)) {
     context.addIssue({

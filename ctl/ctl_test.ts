@@ -6,7 +6,7 @@ import {
   type NodeView,
   NodeViewSchema,
 } from "@heddle/proto/gen/admin";
-import { NodeState, ReplicaState, ShardState } from "@heddle/proto/gen/types";
+import { NodeState, type ReplicaState, ShardState } from "@heddle/proto/gen/types";
 import { formatExplanation } from "./commands/explain.ts";
 import { formatProblems, nodeListing } from "./commands/nodes/list.ts";
 import { ranges, replicaListing } from "./commands/replicas/list.ts";
