@@ -60,6 +60,7 @@ export class Simulation implements Host, AsyncDisposable {
       engine: this.#engine,
       clock: options.clock,
       onTokens: (count) => this.#strike(this.#watch.tokens(count)),
+      stepwise: config["sim-fault"].length > 0 || config["sim-allow-request-faults"],
     });
     this.#server = new HttpServer({
       routes: routesOf(this),

@@ -5,6 +5,18 @@ import type { SequenceRequest } from "../core/engine/sequence.ts";
 /** Hears of a request's outputs, in order. */
 export type OutputListener = (outputs: readonly EngineOutput[]) => void;
 
+/** Steps handled in one turn of the event loop, so that a fast engine cannot starve its server. */
+const STEPS_PER_TURN_MAX = 2_000;
+
+export interface DriverOptions {
+  readonly engine: Engine;
+  readonly clock: Clock;
+  /** Hears how many tokens were generated, after they were handed out. */
+  readonly onTokens: (count: number) => void;
+  /** Whether each step is handed out before the next is computed, so that a fault strikes at its very token. */
+  readonly stepwise: boolean;
+}
+
 export interface Clock {
   /** Ms that never go back. */
   now(): number;
@@ -17,17 +29,17 @@ export interface Running extends Disposable {
 }
 
 export class Driver implements Disposable {
+  readonly #options: DriverOptions;
   readonly #engine: Engine;
   readonly #clock: Clock;
-  readonly #onTokens: (count: number) => void;
   readonly #listeners = new Map<string, OutputListener>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  constructor(options: { engine: Engine; clock: Clock; onTokens: (count: number) => void }) {
+  constructor(options: DriverOptions) {
+    this.#options = options;
     this.#engine = options.engine;
     this.#clock = options.clock;
-    this.#onTokens = options.onTokens;
   }
 
   submit(sequences: readonly SequenceRequest[], listener: OutputListener): Running {
@@ -49,7 +61,6 @@ export class Driver implements Disposable {
 
   /** Stands still; for `forMs` when that is above 0. */
   hang(forMs: number): void {
-    this.#pump();
     this.#engine.hang(this.#clock.now());
     this.#disarm();
     if (forMs > 0) this.#timer = setTimeout(() => this.#resume(), forMs);
@@ -67,7 +78,18 @@ export class Driver implements Disposable {
   }
 
   #pump(): void {
-    const outputs = this.#engine.advance(this.#clock.now());
+    const now = this.#clock.now();
+    if (!this.#options.stepwise) {
+      this.#handOut(this.#engine.advance(now, STEPS_PER_TURN_MAX));
+      return;
+    }
+    for (let steps = 0; steps < STEPS_PER_TURN_MAX; steps += 1) {
+      this.#handOut(this.#engine.advance(now, 1));
+      if ((this.#engine.nextEventAt() ?? Infinity) > now) return;
+    }
+  }
+
+  #handOut(outputs: readonly EngineOutput[]): void {
     if (outputs.length === 0) return;
     const byListener = new Map<OutputListener, EngineOutput[]>();
     let tokens = 0;
@@ -81,7 +103,7 @@ export class Driver implements Disposable {
       else list.push(output);
     }
     for (const [listener, list] of byListener) listener(list);
-    if (tokens > 0) this.#onTokens(tokens);
+    if (tokens > 0) this.#options.onTokens(tokens);
   }
 
   #arm(): void {

@@ -52,9 +52,6 @@ interface Step {
   endsAt: number;
 }
 
-/** Steps that one `advance` completes at most, so that a fast engine cannot starve its caller's event loop. */
-export const STEPS_PER_ADVANCE_MAX = 2_000;
-
 export class Engine {
   readonly options: EngineOptions;
   readonly metrics: EngineMetrics;
@@ -119,17 +116,17 @@ export class Engine {
     return this.#step?.endsAt ?? this.#arriving[0]?.readyAt;
   }
 
-  /** Completes what is over by `now`, up to `STEPS_PER_ADVANCE_MAX` steps; call again when `nextEventAt() <= now`. */
-  advance(now: number): EngineOutput[] {
+  /** Completes what is over by `now`, `stepsMax` steps at most; call again while `nextEventAt() <= now`. */
+  advance(now: number, stepsMax = Infinity): EngineOutput[] {
     const outputs: EngineOutput[] = [];
     if (this.#hungAt !== undefined) return outputs;
-    for (let steps = 0; steps < STEPS_PER_ADVANCE_MAX; steps += 1) {
-      if (this.#step === undefined) this.#startStep(now);
+    for (let steps = 0; steps < stepsMax; steps += 1) {
+      this.#startStep(now);
       if (this.#step === undefined || this.#step.endsAt > now) break;
       this.#completeStep(this.#step, outputs);
       this.#step = undefined;
-      this.#startStep(now);
     }
+    this.#startStep(now);
     return outputs;
   }
 
@@ -152,6 +149,7 @@ export class Engine {
   }
 
   #startStep(now: number): void {
+    if (this.#step !== undefined) return;
     let start = this.#clock;
     if (this.#scheduler.running.length + this.#scheduler.waiting.length === 0) {
       const readyAt = this.#arriving[0]?.readyAt;
