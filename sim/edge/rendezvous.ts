@@ -106,8 +106,9 @@ class Meeting {
   }
 
   #lost(rank: number): void {
-    this.#broken.resolve(`rank ${rank} is gone`);
-    this.#joined.delete(rank);
+    // Before all have come, a rank that went may come again.
+    if (this.#joined.size < this.#options.rankCount - 1) this.#joined.delete(rank);
+    else this.#broken.resolve(`rank ${rank} is gone`);
   }
 
   #close(): void {
