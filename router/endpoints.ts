@@ -30,6 +30,8 @@ import {
 interface Live {
   endpoint: Endpoint;
   inFlight: number;
+  /** What the other routers have there, as control last told. */
+  othersInFlight: number;
   breaker: Breaker;
   busyUntil: number;
 }
@@ -62,11 +64,17 @@ export class Endpoints {
   readonly #waiters = new Set<() => void>();
   #fold: TableFold = { table: EMPTY_TABLE, pending: [] };
   #table: Table;
+  #heard = false;
 
   constructor(options: EndpointsOptions) {
     this.#options = options;
     this.#table = overlay(EMPTY_TABLE, options.fixed);
     this.#reconcile();
+  }
+
+  /** False until there is anything to serve from: then no model can be said not to exist. */
+  get informed(): boolean {
+    return this.#table.models.size > 0 || this.#heard;
   }
 
   /** The table in force: control's with the fixed endpoints beside. */
@@ -84,6 +92,7 @@ export class Endpoints {
     const before = this.#fold.table;
     this.#fold = apply(this.#fold, update);
     if (this.#fold.table === before) return;
+    this.#heard = true;
     this.#table = overlay(this.#fold.table, this.#options.fixed);
     this.#reconcile();
     for (const wake of [...this.#waiters]) wake();
@@ -125,6 +134,15 @@ export class Endpoints {
     return picked.kind === "none" ? picked : this.#slot(picked.endpoint);
   }
 
+  /** Takes what the other routers have in flight; who is not named has nothing. */
+  setOthers(others: readonly { readonly replicaId: string; readonly inFlight: number }[]): void {
+    for (const live of this.#live.values()) live.othersInFlight = 0;
+    for (const { replicaId, inFlight } of others) {
+      const live = this.#live.get(replicaId);
+      if (live !== undefined) live.othersInFlight += inFlight;
+    }
+  }
+
   /** Every replica as it is now, also one that has left the table and still has requests. */
   replicas(): readonly ReplicaPresent[] {
     const now = this.#options.now();
@@ -142,7 +160,13 @@ export class Endpoints {
     for (const [id, endpoint] of this.#table.endpoints) {
       const live = this.#live.get(id);
       if (live === undefined) {
-        this.#live.set(id, { endpoint, inFlight: 0, breaker: CLOSED, busyUntil: 0 });
+        this.#live.set(id, {
+          endpoint,
+          inFlight: 0,
+          othersInFlight: 0,
+          breaker: CLOSED,
+          busyUntil: 0,
+        });
         continue;
       }
       // Another address is another engine to connect to: the old one's faults say nothing of it.

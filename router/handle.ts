@@ -8,7 +8,7 @@ import { matchRoute, type Route } from "./core/request/route.ts";
 import { Reply } from "./edge/client/reply.ts";
 import { requestIdOf } from "./edge/client/request_id.ts";
 import { rescue } from "./edge/client/rescue.ts";
-import { type Exchange, modelNotFound, serve, type ServeParts } from "./serve.ts";
+import { type Exchange, modelNotFound, NOT_READY, serve, type ServeParts } from "./serve.ts";
 
 export interface HandleParts extends ServeParts {
   /** Why this router should get no traffic; undefined when it should. */
@@ -64,6 +64,7 @@ function follow(route: Route, incoming: Incoming, parts: HandleParts): void {
     case "model": {
       const caller = parts.keyring().authenticate(request.headers);
       if (caller.kind === "end") return tell(reply, caller);
+      if (!parts.endpoints.informed) return tell(reply, NOT_READY);
       return route.kind === "models"
         ? sendJson(reply, { object: "list", data: modelCards(parts.endpoints.table) })
         : sendModel(reply, route.id, parts.endpoints.table);

@@ -10,7 +10,8 @@ import { type Keyring, OPEN_KEYRING, readKeyring } from "./edge/client/keys.ts";
 import { startListener } from "./edge/client/listener.ts";
 import { logRequest } from "./edge/observe/request_log.ts";
 import { type Present, routerMetrics } from "./edge/observe/router_metrics.ts";
-import { createUpstreamPool, UPSTREAM_DEFAULTS } from "./edge/upstream.ts";
+import { createUpstreamPool, UPSTREAM_DEFAULTS, type UpstreamPool } from "./edge/upstream.ts";
+import { type ControlLink, startControlLink } from "./control_link.ts";
 import { Endpoints } from "./endpoints.ts";
 import { handle } from "./handle.ts";
 import { Queue } from "./queue.ts";
@@ -52,18 +53,25 @@ export async function startRouter(
     firstByteTimeoutMs: settings.timeouts.firstByteMs,
     idleTimeoutMs: settings.timeouts.betweenChunksMs,
   });
-  const queue = new Queue({
+  const link = settings.control === undefined ? undefined : await startControlLink({
+    settings,
+    control: settings.control,
+    endpoints,
+    queue: () => queue,
+  });
+  const queue: Queue = new Queue({
     fleet: {
       serves: (model) => endpoints.serves(model),
       model: (name) => endpoints.table.models.get(name),
       changed: (signal) => endpoints.changed(signal),
-      wake: () => {},
+      wake: (model) => link?.wake(model),
     },
     requestsInFlightMax: settings.requestsInFlightMax,
     holdMs: settings.timeouts.holdMs,
   });
-  const metrics = routerMetrics(registry, present(endpoints, queue, pool));
-  const notReady = () => stopping ? "stopping" : undefined;
+  const metrics = routerMetrics(registry, present({ endpoints, queue, pool, link }));
+  const notReady = () =>
+    stopping ? "stopping" : endpoints.informed ? undefined : "has not heard from control yet";
   const listener = await startListener(
     settings.listen,
     (request, response) =>
@@ -84,6 +92,7 @@ export async function startRouter(
         account: (record) => {
           metrics.record(record);
           logRequest(log, record);
+          link?.count(record);
           hooks.account?.(record);
         },
       }),
@@ -105,6 +114,7 @@ export async function startRouter(
       queue.close();
       await listener.close(settings.shutdownMs);
       pool[Symbol.dispose]();
+      await link?.stop();
     },
   };
 }
@@ -113,18 +123,24 @@ function loadKeyring({ keyFile }: Settings): Promise<Keyring> {
   return keyFile === undefined ? Promise.resolve(OPEN_KEYRING) : readKeyring(keyFile);
 }
 
-function present(
-  endpoints: Endpoints,
-  queue: Queue,
-  pool: { connections(): { busy: number; idle: number } },
-): Present {
+interface Sources {
+  readonly endpoints: Endpoints;
+  readonly queue: Queue;
+  readonly pool: UpstreamPool;
+  readonly link: ControlLink | undefined;
+}
+
+function present({ endpoints, queue, pool, link }: Sources): Present {
   return {
     inFlight: () => queue.inFlight,
     waiting: () => queue.waiting,
     replicas: () => endpoints.replicas(),
     connections: () => pool.connections(),
-    snapshotAgeS: () => undefined,
-    snapshotTooOld: () => false,
-    watchConnected: () => false,
+    snapshotAgeS: () => {
+      const ageMs = link?.ageMs();
+      return ageMs === undefined ? undefined : ageMs / 1_000;
+    },
+    snapshotTooOld: () => link?.tooOld() ?? false,
+    watchConnected: () => link?.connected() ?? false,
   };
 }

@@ -11,13 +11,13 @@ import { type ParsedRequest, parseRequest } from "./core/request/request.ts";
 import type { InferenceRoute } from "./core/request/route.ts";
 import type { UsageRecord } from "./core/request/usage_record.ts";
 import { type Resolved, resolveModel } from "./core/schedule/resolve.ts";
-import type { Table } from "./core/fleet/table.ts";
 import type { Usage } from "./core/usage.ts";
 import { type BodyLimits, readBody } from "./edge/body_reader.ts";
 import type { Keyring } from "./edge/client/keys.ts";
 import type { Reply } from "./edge/client/reply.ts";
 import { rescue } from "./edge/client/rescue.ts";
 import type { Stage } from "./edge/observe/router_metrics.ts";
+import type { Endpoints } from "./endpoints.ts";
 import { forward, type Forwarded, type ForwardParts } from "./forward.ts";
 import type { Queue } from "./queue.ts";
 
@@ -76,7 +76,7 @@ async function travel(exchange: Exchange, parts: ServeParts, startedAt: number):
   const parsed = timed("parse", parseRequest(route, body.value));
   if (parsed.kind === "end") return { ...known, caller: caller.value, outcome: parsed.outcome };
   const readable = { ...known, caller: caller.value, parsed: parsed.value };
-  const resolved = timed("resolve", resolve(parts.endpoints.table, parsed.value, request));
+  const resolved = timed("resolve", resolve(parts.endpoints, parsed.value, request));
   if (resolved.kind === "end") return { ...readable, outcome: resolved.outcome };
 
   const reserved = timed(
@@ -126,14 +126,22 @@ function stageTimer({ metrics, now }: ServeParts): <T>(stage: Stage, value: T) =
 }
 
 function resolve(
-  table: Table,
+  { table, informed }: Endpoints,
   { model }: ParsedRequest,
   { headers }: IncomingMessage,
 ): Step<Resolved> {
+  if (!informed) return NOT_READY;
   const fallbacks = headers["x-heddle-no-fallback"] === undefined;
   const resolved = resolveModel(table, model, { fallbacks });
   return resolved === undefined ? modelNotFound(model) : next(resolved);
 }
+
+/** There is no table yet: no model can be said not to exist. */
+export const NOT_READY = refuse({
+  reason: "not_ready",
+  message: "This router has just started and has not heard from control yet",
+  retryAfterS: 1,
+});
 
 /** No model has this name, and no alias is spelt so. */
 export function modelNotFound(name: string) {

@@ -45,6 +45,7 @@ async function endpointsOf(endpoint: StaticEndpoint): Promise<Endpoint[]> {
     origin: endpoint.origin,
     node: "",
     engine: "",
+    profile: "",
     servedName,
     apiKey,
     weight: endpoint.weight,

@@ -19,6 +19,7 @@ export interface Endpoint {
   /** Empty for static endpoints, which belong to no node of ours. */
   readonly node: string;
   readonly engine: string;
+  readonly profile: string;
   /** The name the engine knows the model by. */
   readonly servedName: string;
   /** Empty when the engine wants none. */

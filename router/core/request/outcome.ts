@@ -19,6 +19,8 @@ export type RefusalReason =
   /** The body is not what the route takes. */
   | "invalid_request"
   | "model_not_found"
+  /** The router has no table yet, so that it cannot say what there is. */
+  | "not_ready"
   /** The model is known and has no endpoint that may be used. */
   | "model_unavailable"
   /** The router is at its bound of requests in flight. */

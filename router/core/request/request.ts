@@ -2,7 +2,7 @@
  * Reads what the router must know of a request and leaves the rest to the engine. The bytes stay
  * the client's: only members that belong to the router are changed, in `upstreamBody`.
  */
-import type { ErrorShape } from "../engine_error.ts";
+import type { ErrorShape } from "../engine_error_shape.ts";
 import { type JsonObject, memberOf, memberValue, scanObject } from "../json_scan.ts";
 import { next, refuse, type Step } from "./outcome.ts";
 import type { InferenceRoute } from "./route.ts";

@@ -1,5 +1,5 @@
 /** Which paths exist. What is not listed here reaches no engine. */
-import type { ErrorShape } from "../engine_error.ts";
+import type { ErrorShape } from "../engine_error_shape.ts";
 import type { StreamDialect } from "../usage_stream.ts";
 
 /** A route whose requests go to an engine. */

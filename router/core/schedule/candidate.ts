@@ -6,6 +6,8 @@ export interface Candidate {
   readonly endpoint: Endpoint;
   /** Requests that this router has there now. */
   readonly inFlight: number;
+  /** What the other routers have there, as control last told. */
+  readonly othersInFlight: number;
   readonly breaker: Breaker;
   /** It said that it is full; until then (ms) others are asked first. */
   readonly busyUntil: number;

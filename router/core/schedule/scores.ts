@@ -25,6 +25,6 @@ export function totalScore(candidate: Candidate, scorers: readonly Scorer[] = SC
 }
 
 // Falls with the requests per weight, so that under load endpoints fill in proportion to weights.
-function inFlight({ endpoint, inFlight }: Candidate): number {
-  return 1 / (1 + inFlight / endpoint.weight);
+function inFlight({ endpoint, inFlight, othersInFlight }: Candidate): number {
+  return 1 / (1 + (inFlight + othersInFlight) / endpoint.weight);
 }

@@ -2,7 +2,8 @@
  * The one place where an outcome becomes what a client sees, also after the answer has begun: then
  * it is an error event and a close that no client can take for the end.
  */
-import { type ApiError, errorBody, errorEvent, type ErrorShape } from "../../core/engine_error.ts";
+import type { ApiError } from "../../core/engine_error.ts";
+import { errorBody, errorEvent, type ErrorShape } from "../../core/engine_error_shape.ts";
 import type { EngineRefusal, Outcome, Refusal, RefusalReason } from "../../core/request/outcome.ts";
 import type { Reply } from "./reply.ts";
 
@@ -28,6 +29,7 @@ const TOLD: Readonly<Record<RefusalReason, Told>> = {
   body_cut: { status: 400, type: REQUEST },
   invalid_request: { status: 400, type: REQUEST },
   model_not_found: { status: 404, type: REQUEST },
+  not_ready: { status: 503, type: SERVER },
   model_unavailable: { status: 503, type: SERVER },
   in_flight_full: { status: 429, type: "rate_limit_error" },
   shutting_down: { status: 503, type: SERVER },

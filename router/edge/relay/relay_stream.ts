@@ -5,7 +5,7 @@
  * another replica, or by a real status. A stream is whole when every choice has its finish reason;
  * `[DONE]` alone proves nothing, since engines send it after a crash as well.
  */
-import type { ErrorShape } from "../../core/engine_error.ts";
+import type { ErrorShape } from "../../core/engine_error_shape.ts";
 import { createSseFramer } from "../../core/sse.ts";
 import type { SseEvent } from "../../core/sse_event.ts";
 import {

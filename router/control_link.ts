@@ -1,0 +1,127 @@
+/**
+ * Everything that ties this router to control: the table that control says, its copy on disk, how
+ * old it is, and the reports back.
+ */
+import { logger } from "@heddle/common/log";
+import { delay, spawnTask } from "@heddle/common/task";
+import type { UsageRecord } from "./core/request/usage_record.ts";
+import { ControlClient } from "./edge/control/control_client.ts";
+import { reportLoop } from "./edge/control/reporter.ts";
+import { SnapshotFile } from "./edge/control/snapshot_file.ts";
+import type { Settings } from "./config.ts";
+import type { Endpoints } from "./endpoints.ts";
+import { ModelLoads } from "./model_loads.ts";
+import type { Queue } from "./queue.ts";
+
+/** How often the age is judged, and the file's date renewed while control confirms what it holds. */
+const AGE_CHECK_MS = 10_000;
+const CONFIRM_SAVE_MS = 60_000;
+
+export interface ControlLink {
+  /** Asks control to start a sleeping model. */
+  wake(model: string): void;
+  connected(): boolean;
+  /** Time since control last confirmed the table; undefined when there is none yet. */
+  ageMs(): number | undefined;
+  tooOld(): boolean;
+  /** Counts a request for the next report. */
+  count(record: UsageRecord): void;
+  /** Ends the streams and writes what is still to be written. */
+  stop(): Promise<void>;
+}
+
+export interface ControlLinkOptions {
+  readonly settings: Settings;
+  readonly control: NonNullable<Settings["control"]>;
+  readonly endpoints: Endpoints;
+  readonly queue: () => Queue;
+}
+
+/** Loads the last snapshot and starts following control. */
+export async function startControlLink(options: ControlLinkOptions): Promise<ControlLink> {
+  const { settings, control, endpoints } = options;
+  const file = new SnapshotFile(settings.stateDirectory);
+  const loads = new ModelLoads();
+  const stop = new AbortController();
+  let confirmedAtMs: number | undefined;
+  const saved = await file.load();
+  if (saved !== undefined) {
+    endpoints.apply(saved.update);
+    confirmedAtMs = saved.confirmedAtMs;
+  }
+  const save = () =>
+    file.save(() => ({ table: endpoints.watched, confirmedAtMs: confirmedAtMs ?? Date.now() }));
+  const identity = { name: settings.name, instance: crypto.randomUUID() };
+  const client = new ControlClient({
+    ...identity,
+    ...control,
+    routing: endpoints,
+    onConfirmed() {
+      confirmedAtMs = Date.now();
+      save();
+    },
+  });
+  const connected = () => client.rpc !== undefined;
+  const ageMs = () =>
+    connected() ? 0 : confirmedAtMs === undefined ? undefined : Date.now() - confirmedAtMs;
+  const tooOld = () => (ageMs() ?? 0) > settings.snapshotAgeWarningMs;
+  spawnTask("watch", () => client.run(stop.signal), stop.signal);
+  spawnTask("report", () =>
+    reportLoop({
+      ...identity,
+      intervalMs: settings.reportIntervalMs,
+      rpc: () => client.rpc,
+      source: {
+        applied: () => endpoints.watched.revision,
+        replicas: () =>
+          endpoints.replicas().filter(({ inFlight }) => inFlight > 0)
+            .map(({ replicaId, inFlight }) => ({ replicaId, inFlight })),
+        models: () => loads.since(options.queue().waiting),
+        arrived(models, others) {
+          loads.reported(models);
+          endpoints.setOthers(others);
+        },
+      },
+    }, stop.signal), stop.signal);
+  spawnTask("snapshot age", () => watchAge(tooOld, ageMs, stop.signal), stop.signal);
+  spawnTask("snapshot date", async () => {
+    while (!stop.signal.aborted) {
+      await delay(CONFIRM_SAVE_MS, stop.signal);
+      if (!connected()) continue;
+      confirmedAtMs = Date.now();
+      save();
+    }
+  }, stop.signal);
+  return {
+    wake: (model) => spawnTask("wake", () => client.wake(model, performance.now())),
+    connected,
+    ageMs,
+    tooOld,
+    count: (record) => loads.count(record),
+    async stop() {
+      if (connected()) confirmedAtMs = Date.now();
+      stop.abort();
+      await file.flush();
+    },
+  };
+}
+
+async function watchAge(
+  tooOld: () => boolean,
+  ageMs: () => number | undefined,
+  stop: AbortSignal,
+): Promise<void> {
+  const log = logger("router", "control");
+  let warned = false;
+  while (!stop.aborted) {
+    if (tooOld() !== warned) {
+      warned = !warned;
+      if (warned) {
+        log.warning("Serving from an old snapshot: control has been away for too long", {
+          ageSeconds: Math.round((ageMs() ?? 0) / 1_000),
+        });
+      } else log.info("The snapshot is fresh again");
+    }
+    await delay(AGE_CHECK_MS, stop);
+  }
+}
