@@ -1,0 +1,91 @@
+import { deepEqual, equal } from "node:assert/strict";
+import { after, CLOSED } from "../fleet/breaker.ts";
+import type { Candidate } from "./candidate.ts";
+import { candidate } from "./candidate_fake.ts";
+import { pick, type PickOptions } from "./pick.ts";
+
+const OPEN_CONNECT = after(CLOSED, { kind: "connect", retryAfterMs: 0 }, 0);
+const OPEN_FAULT = [1, 2, 3].reduce(
+  (breaker) => after(breaker, { kind: "fault", retryAfterMs: 0 }, 0),
+  CLOSED,
+);
+
+function picked(candidates: Candidate[], over: Partial<PickOptions> = {}): string {
+  const result = pick({
+    candidates,
+    wanted: { tried: new Set() },
+    chance: 0,
+    now: 0,
+    ...over,
+  });
+  return result.kind === "picked" ? result.endpoint.replicaId : "none";
+}
+
+Deno.test("pick() takes the endpoint with the fewest requests for its weight", () => {
+  equal(picked([candidate("a", { inFlight: 2 }), candidate("b", { inFlight: 1 })]), "b");
+  equal(
+    picked([
+      candidate("a", { inFlight: 3 }, { weight: 4 }),
+      candidate("b", { inFlight: 1 }),
+    ]),
+    "a",
+  );
+  equal(picked([candidate("a", { othersInFlight: 2 }), candidate("b", { inFlight: 1 })]), "b");
+});
+
+Deno.test("pick() decides between equals by chance, in proportion to weights", () => {
+  const equals = [candidate("a", {}, { weight: 1 }), candidate("b", {}, { weight: 3 })];
+  const counts = { a: 0, b: 0 };
+  for (let index = 0; index < 100; index++) {
+    const id = picked(equals, { chance: index / 100 });
+    if (id === "a" || id === "b") counts[id]++;
+  }
+  deepEqual(counts, { a: 25, b: 75 });
+});
+
+Deno.test("pick() uses lower priorities only when the higher ones cannot be used", () => {
+  const low = candidate("low", {}, { priority: -1 });
+  equal(picked([low, candidate("high", { inFlight: 100 })]), "high");
+  equal(picked([low, candidate("high", { breaker: OPEN_CONNECT })]), "low");
+});
+
+Deno.test("pick() leaves out who drains, who was tried, whose breaker is open, who is busy", () => {
+  const other = candidate("z", { inFlight: 50 });
+  equal(picked([candidate("a", {}, { draining: true }), other]), "z");
+  equal(picked([candidate("a"), other], { wanted: { tried: new Set(["a"]) } }), "z");
+  equal(picked([candidate("a", { breaker: OPEN_FAULT }), other]), "z");
+  equal(picked([candidate("a", { busyUntil: 10 }), other], { now: 9 }), "z");
+  equal(picked([candidate("a", { busyUntil: 10 }), other], { now: 10 }), "a");
+});
+
+Deno.test("pick() says why each one was left out when none is left", () => {
+  const result = pick({
+    candidates: [
+      candidate("a", {}, { draining: true }),
+      candidate("b"),
+      candidate("c", { breaker: OPEN_CONNECT }),
+    ],
+    wanted: { tried: new Set(["b"]) },
+    chance: 0,
+    now: 0,
+  });
+  deepEqual(result, {
+    kind: "none",
+    rejections: [
+      { replicaId: "a", reason: "draining" },
+      { replicaId: "b", reason: "already_tried" },
+      { replicaId: "c", reason: "breaker_open" },
+    ],
+  });
+});
+
+Deno.test("pick() would rather try a busy one, or one that faulted, than refuse", () => {
+  equal(picked([candidate("a", { busyUntil: 10 }), candidate("b", { breaker: OPEN_FAULT })]), "a");
+  equal(
+    picked([candidate("a", { breaker: OPEN_CONNECT }), candidate("b", { breaker: OPEN_FAULT })]),
+    "b",
+  );
+  equal(picked([candidate("a", { breaker: OPEN_CONNECT })]), "none");
+  const drains = candidate("b", { breaker: OPEN_FAULT }, { draining: true });
+  equal(picked([drains]), "none");
+});
