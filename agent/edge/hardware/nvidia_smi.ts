@@ -29,7 +29,9 @@ const OUTPUT_BYTES_MAX = 4 * 1024 * 1024;
 
 export class NvidiaSmi {
   readonly #path: string;
-  #abandoned: { readonly call: string; readonly ended: Promise<void> } | undefined;
+  #abandoned:
+    | { readonly call: string; readonly child: Deno.ChildProcess; readonly ended: Promise<void> }
+    | undefined;
 
   /** `path` must be one that the agent's permission set lets it run. */
   constructor(path: string) {
@@ -42,6 +44,7 @@ export class NvidiaSmi {
 
   /** Resolves when no abandoned call is left. May never do so. */
   async idle(): Promise<void> {
+    this.#abandoned?.child.ref();
     await this.#abandoned?.ended;
   }
 
@@ -102,11 +105,11 @@ export class NvidiaSmi {
     } catch {
       // It has ended in this moment; its status settles below all the same.
     }
-    child.unref();
+    child.unref(); // the agent's own end need not wait for it
     const ended = Promise.all([child.status, ...captures.map((each) => each.stop())]).then(() => {
       this.#abandoned = undefined;
     });
-    this.#abandoned = { call, ended };
+    this.#abandoned = { call, child, ended };
   }
 }
 
