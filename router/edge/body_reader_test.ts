@@ -1,0 +1,171 @@
+import { Buffer } from "node:buffer";
+import assert from "node:assert/strict";
+import { createServer, type IncomingMessage } from "node:http";
+import { connect, type Socket } from "node:net";
+import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { type BodyLimits, type BodyOutcome, readBody } from "./body_reader.ts";
+
+const LIMITS: BodyLimits = { wireBytesMax: 1_000, bodyBytesMax: 5_000 };
+
+/** A server that reads one body; `send` writes to it over raw TCP. */
+async function reading(
+  send: (socket: Socket) => void,
+  limits: BodyLimits = LIMITS,
+): Promise<BodyOutcome> {
+  const outcome = Promise.withResolvers<BodyOutcome>();
+  const server = createServer((request: IncomingMessage, response) => {
+    readBody(request, limits).then((read) => {
+      response.writeHead(200, { connection: "close" }).end();
+      outcome.resolve(read);
+    }, outcome.reject);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  assert.ok(address !== null && typeof address === "object");
+  const socket = connect({ host: "127.0.0.1", port: address.port });
+  socket.on("error", () => {});
+  const closed = new Promise((resolve) => socket.on("close", resolve));
+  send(socket);
+  try {
+    return await outcome.promise;
+  } finally {
+    socket.destroy();
+    server.closeAllConnections();
+    await closed;
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+function post(body: Uint8Array, encoding?: string): (socket: Socket) => void {
+  const coding = encoding === undefined ? "" : `content-encoding: ${encoding}\r\n`;
+  return (socket) => {
+    socket.write(`POST / HTTP/1.1\r\nhost: x\r\n${coding}content-length: ${body.length}\r\n\r\n`);
+    socket.write(body);
+  };
+}
+
+function chunked(parts: readonly Uint8Array[], encoding?: string): (socket: Socket) => void {
+  const coding = encoding === undefined ? "" : `content-encoding: ${encoding}\r\n`;
+  return (socket) => {
+    socket.write(`POST / HTTP/1.1\r\nhost: x\r\n${coding}transfer-encoding: chunked\r\n\r\n`);
+    for (const part of parts) {
+      socket.write(`${part.length.toString(16)}\r\n`);
+      socket.write(part);
+      socket.write("\r\n");
+    }
+    socket.write("0\r\n\r\n");
+  };
+}
+
+function text(outcome: BodyOutcome): string {
+  assert.ok(outcome.kind === "body", JSON.stringify(outcome));
+  return Buffer.from(outcome.bytes).toString();
+}
+
+const PLAIN = Buffer.from('{"a":"é"}');
+
+const GOOD: readonly [what: string, send: (socket: Socket) => void][] = [
+  ["a plain body", post(PLAIN)],
+  ["identity", post(PLAIN, "identity")],
+  ["gzip", post(gzipSync(PLAIN), "gzip")],
+  ["GZIP", post(gzipSync(PLAIN), "GZIP")],
+  ["zstd", post(zstdCompressSync(PLAIN), "zstd")],
+  ["chunks", chunked([PLAIN.subarray(0, 3), PLAIN.subarray(3)])],
+  [
+    "gzip in chunks of one byte",
+    chunked([...gzipSync(PLAIN)].map((byte) => Uint8Array.of(byte)), "gzip"),
+  ],
+  [
+    "zstd in chunks of one byte",
+    chunked([...zstdCompressSync(PLAIN)].map((byte) => Uint8Array.of(byte)), "zstd"),
+  ],
+];
+
+for (const [what, send] of GOOD) {
+  Deno.test(`readBody() reads ${what}`, async () => {
+    assert.equal(text(await reading(send)), PLAIN.toString());
+  });
+}
+
+Deno.test("readBody() reads nothing as nothing, also when it is said to be compressed", async () => {
+  assert.equal(text(await reading(post(new Uint8Array(0)))), "");
+  assert.equal(text(await reading(post(new Uint8Array(0), "gzip"))), "");
+});
+
+const noise = crypto.getRandomValues(new Uint8Array(4_000));
+const bomb = new Uint8Array(64 * 2 ** 20).fill(32);
+
+const REFUSED: readonly [
+  what: string,
+  send: (socket: Socket) => void,
+  status: number,
+  reason: string,
+][] = [
+  ["a body that says it is too large", post(noise), 413, "body_too_large"],
+  ["a body that turns out too large", chunked([noise]), 413, "body_too_large"],
+  ["too large as sent, in gzip", post(gzipSync(noise), "gzip"), 413, "body_too_large"],
+  [
+    "a gzip bomb",
+    chunked([gzipSync(bomb.subarray(0, 500_000))], "gzip"),
+    413,
+    "body_inflates_too_large",
+  ],
+  [
+    "a zstd bomb",
+    post(zstdCompressSync(bomb.subarray(0, 2 ** 20)), "zstd"),
+    413,
+    "body_inflates_too_large",
+  ],
+  ["deflate", post(deflateSync(PLAIN), "deflate"), 415, "encoding_unsupported"],
+  ["two codings", post(gzipSync(PLAIN), "gzip, gzip"), 415, "encoding_unsupported"],
+  ["what is not gzip", post(PLAIN, "gzip"), 400, "encoding_corrupt"],
+  ["what is not zstd", post(PLAIN, "zstd"), 400, "encoding_corrupt"],
+  ["half of a gzip", post(gzipSync(PLAIN).subarray(0, 20), "gzip"), 400, "encoding_corrupt"],
+];
+
+for (const [what, send, status, reason] of REFUSED) {
+  Deno.test(`readBody() refuses ${what}`, async () => {
+    const outcome = await reading(send);
+    assert.ok(outcome.kind === "refused", "it was read");
+    assert.deepEqual([outcome.reason, outcome.status], [reason, status]);
+    assert.match(outcome.detail, /^The body.*[^.]$/);
+  });
+}
+
+Deno.test("readBody() gives no more of a zstd that is cut than there is", async () => {
+  const half = zstdCompressSync(PLAIN).subarray(0, 12);
+  const outcome = await reading(post(half, "zstd"));
+  if (outcome.kind === "body") assert.ok(outcome.bytes.length < PLAIN.length);
+});
+
+Deno.test("readBody() stops a bomb early", async () => {
+  const packed = zstdCompressSync(bomb);
+  const before = Deno.memoryUsage().rss;
+  const outcome = await reading(post(packed, "zstd"), {
+    wireBytesMax: 2 ** 20,
+    bodyBytesMax: 2 ** 20,
+  });
+  assert.ok(outcome.kind === "refused");
+  const grownMib = (Deno.memoryUsage().rss - before) / 2 ** 20;
+  assert.ok(grownMib < 32, `memory grew by ${grownMib} MiB`);
+});
+
+Deno.test("readBody() ends when the client goes away", async () => {
+  const outcome = await reading((socket) => {
+    socket.write(
+      "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc",
+      () => socket.destroy(),
+    );
+  });
+  assert.ok(outcome.kind === "refused");
+  assert.equal(outcome.reason, "body_cut");
+});
+
+Deno.test("readBody() holds a fast client back while it unpacks", async () => {
+  const large = Buffer.alloc(32 * 2 ** 20, "ab");
+  const outcome = await reading(post(gzipSync(large), "gzip"), {
+    wireBytesMax: 2 ** 26,
+    bodyBytesMax: 2 ** 26,
+  });
+  assert.equal(outcome.kind === "body" && outcome.bytes.length, large.length);
+});
