@@ -1,0 +1,98 @@
+/** What operators see, as the wire says it. */
+import { create } from "@bufbuild/protobuf";
+import {
+  type ExplainResponse,
+  ExplainResponseSchema,
+  type ModelView as WireModelView,
+  ModelViewSchema,
+  type NodeView as WireNodeView,
+  NodeViewSchema,
+  type ReplicaView as WireReplicaView,
+  ReplicaViewSchema,
+  type RouterView as WireRouterView,
+  RouterViewSchema,
+  type ShardView as WireShardView,
+  ShardViewSchema,
+} from "@heddle/proto/gen/admin";
+import { HcaRefSchema, InventorySchema } from "@heddle/proto/gen/types";
+import { encodeNodeState } from "@heddle/proto/node_state";
+import { encodeReplicaState } from "@heddle/proto/replica_state";
+import { encodeRevision } from "@heddle/proto/revision";
+import { encodeShardState } from "@heddle/proto/shard_state";
+import type {
+  ExplainView,
+  ModelView,
+  NodeView,
+  ReplicaView,
+  RouterView,
+  ShardView,
+} from "../../core/views.ts";
+import { encodePlain } from "../encode_plain.ts";
+
+export function encodeNode(view: NodeView): WireNodeView {
+  const { inventory, lastSeenMs, ...same } = view;
+  return create(NodeViewSchema, {
+    ...same,
+    state: encodeNodeState(view.state),
+    usedGpus: [...view.usedGpus],
+    replicaIds: [...view.replicaIds],
+    ...(inventory === undefined ? {} : { inventory: encodePlain(InventorySchema, inventory) }),
+    ...(lastSeenMs === undefined ? {} : { lastSeenMs: wholeMs(lastSeenMs) }),
+  });
+}
+
+export function encodeModel(view: ModelView): WireModelView {
+  const { backoffMs, ...same } = view;
+  return create(ModelViewSchema, {
+    ...same,
+    aliases: [...view.aliases],
+    unsafeProfiles: [...view.unsafeProfiles],
+    ...(backoffMs === undefined ? {} : { backoffMs: Math.ceil(backoffMs) }),
+  });
+}
+
+export function encodeReplica(view: ReplicaView): WireReplicaView {
+  return create(ReplicaViewSchema, {
+    ...view,
+    state: encodeReplicaState(view.state),
+    shards: view.shards.map(encodeShard),
+    inStateMs: wholeMs(view.inStateMs),
+  });
+}
+
+export function encodeRouter(view: RouterView): WireRouterView {
+  return create(RouterViewSchema, {
+    ...view,
+    applied: encodeRevision(view.applied),
+    lastReportMs: wholeMs(view.lastReportMs),
+  });
+}
+
+export function encodeExplain(view: ExplainView): ExplainResponse {
+  const { lastAttemptMs, ...same } = view;
+  return create(ExplainResponseSchema, {
+    ...same,
+    placements: view.placements.map((placement) => ({
+      ...placement,
+      nodes: [...placement.nodes],
+      scores: { ...placement.scores },
+    })),
+    rejections: [...view.rejections],
+    ...(lastAttemptMs === undefined ? {} : { lastAttemptMs: wholeMs(lastAttemptMs) }),
+  });
+}
+
+function encodeShard(view: ShardView): WireShardView {
+  return create(ShardViewSchema, {
+    ...view,
+    state: encodeShardState(view.state),
+    gpus: [...view.gpus],
+    hcas: view.hcas.map((hca) => encodePlain(HcaRefSchema, hca)),
+    logTail: [...view.logTail],
+  });
+}
+
+// Control's clock has fractions of a millisecond, the wire has not.
+function wholeMs(ms: number): bigint {
+  return BigInt(Math.max(0, Math.round(ms)));
+}

@@ -1,0 +1,118 @@
+/** What control measures of itself and of the fleet. Gauges are read from the world at a scrape. */
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { CatalogFileState } from "./catalog_watch.ts";
+
+/** What the gauges are read from. */
+export interface MetricSources {
+  readonly nodes: () => readonly { readonly state: string }[];
+  readonly replicas: () => readonly { readonly model: string; readonly state: string }[];
+  readonly models: () => readonly {
+    readonly name: string;
+    readonly unsafeProfiles: readonly string[];
+  }[];
+  readonly term: () => number;
+  readonly settled: () => boolean;
+  readonly catalogRevision: () => number;
+  readonly agentStreams: () => number;
+  readonly watchClients: () => number;
+  readonly logReaders: () => number;
+}
+
+/** What is counted when it happens. */
+export interface ControlMetrics {
+  /** One pass of the loop. `rules` are those that its plan would have broken. */
+  pass(durationMs: number, rules: readonly string[]): void;
+  loopFailed(): void;
+  storeFailed(): void;
+  catalogState(state: CatalogFileState): void;
+}
+
+/** Registers everything on `registry`. */
+export function controlMetrics(registry: Registry, sources: MetricSources): ControlMetrics {
+  const registers = [registry];
+  registerGauges(registry, sources);
+  const durations = new Histogram({
+    name: "heddle_control_reconcile_duration_seconds",
+    help: "Time to decide and to hand out what was decided, per pass.",
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
+    registers,
+  });
+  const violations = new Counter({
+    name: "heddle_control_plan_violations_total",
+    help: "Rules that a plan would have broken; such a plan is dropped whole.",
+    labelNames: ["rule"],
+    registers,
+  });
+  const loopErrors = new Counter({
+    name: "heddle_control_loop_errors_total",
+    help: "Actions, publications and passes that failed and are tried again.",
+    registers,
+  });
+  const storeErrors = new Counter({
+    name: "heddle_control_store_errors_total",
+    help: "Writes that the store refused.",
+    registers,
+  });
+  const fileStates = new Gauge({
+    name: "heddle_control_catalog_file",
+    help: "1 for how the catalog's file stands: applied, waiting, invalid or unreadable.",
+    labelNames: ["state"],
+    registers,
+  });
+  return {
+    pass(durationMs, rules) {
+      durations.observe(durationMs / 1_000);
+      for (const rule of rules) violations.inc({ rule });
+    },
+    loopFailed: () => loopErrors.inc(),
+    storeFailed: () => storeErrors.inc(),
+    catalogState(state) {
+      for (const each of ["applied", "waiting", "invalid", "unreadable"] as const) {
+        fileStates.set({ state: each }, Number(each === state));
+      }
+    },
+  };
+}
+
+function registerGauges(registry: Registry, sources: MetricSources): void {
+  const plain = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name: `heddle_control_${name}`,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  plain("term", "The term in which this control decides.", sources.term);
+  plain("settled", "1 once control has judged every known node.", () => Number(sources.settled()));
+  plain("catalog_revision", "Applied catalogs so far.", sources.catalogRevision);
+  plain("agent_streams", "Nodes that are connected.", sources.agentStreams);
+  plain("watch_clients", "Routers that watch.", sources.watchClients);
+  plain("log_readers", "Operators that read logs.", sources.logReaders);
+  plain(
+    "unsafe_profiles",
+    "Profiles of the catalog that say unsafe_env.",
+    () => sources.models().reduce((sum, model) => sum + model.unsafeProfiles.length, 0),
+  );
+  new Gauge({
+    name: "heddle_control_nodes",
+    help: "Known nodes by state.",
+    labelNames: ["state"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { state } of sources.nodes()) this.inc({ state });
+    },
+  });
+  new Gauge({
+    name: "heddle_control_replicas",
+    help: "Replicas by model and state.",
+    labelNames: ["model", "state"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { model, state } of sources.replicas()) this.inc({ model, state });
+    },
+  });
+}
