@@ -62,11 +62,11 @@ async function pump(reply: Reply, answer: UpstreamResponse, stream: StreamRelay)
       if (end === undefined && framer.pendingBytes > EVENT_BYTES_MAX) {
         end = { kind: "failed", failure: failureOfGarbage("The engine sent an event without end") };
       }
-      if (end?.kind === "failed" || reply.gone.aborted) break;
-      if (end !== undefined) {
-        reply.end();
-        linger = setTimeout(() => answer.destroy(), LINGER_MS);
-      }
+      if (reply.gone.aborted) break;
+      if (end === undefined) continue;
+      if (end.kind === "failed" || !stream.whole) break;
+      reply.end();
+      linger = setTimeout(() => answer.destroy(), LINGER_MS);
     }
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
@@ -95,8 +95,14 @@ class StreamRelay {
     this.#meter = createStreamMeter(options.dialect, options.secrets);
   }
 
+  /** Every choice has its finish reason. */
   get finished(): boolean {
     return this.#meter.finished;
+  }
+
+  /** The client has all of it, the last event included. */
+  get whole(): boolean {
+    return this.#sawDone;
   }
 
   /** Passes on what is to be passed on. Returns the end of the stream when `events` hold it. */

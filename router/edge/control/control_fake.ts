@@ -1,0 +1,93 @@
+/** A control that says what a test makes it say, over the real wire. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type ReportRequest,
+  RouterService,
+  type WatchRequest,
+  WatchResponseSchema,
+} from "@heddle/proto/gen/router";
+import { startRpcServer } from "@heddle/common/rpc_server";
+
+export type WatchMessage = MessageInitShape<typeof WatchResponseSchema>;
+
+export interface FakeControl {
+  readonly url: string;
+  readonly port: number;
+  /** Sends to every stream that is open, and to later ones first. */
+  say(message: WatchMessage): void;
+  /** What later streams get first, in place of what was said so far. */
+  forget(): void;
+  /** Resolves with the next report. */
+  nextReport(): Promise<ReportRequest>;
+  readonly wakes: string[];
+  readonly watchers: WatchRequest[];
+  close(): Promise<void>;
+}
+
+interface Stream {
+  readonly queue: WatchMessage[];
+  wake: () => void;
+}
+
+export async function startFakeControl(port = 0): Promise<FakeControl> {
+  const said: WatchMessage[] = [];
+  const streams = new Set<Stream>();
+  const wakes: string[] = [];
+  const watchers: WatchRequest[] = [];
+  let waiting: ((request: ReportRequest) => void)[] = [];
+  const server = await startRpcServer({
+    listen: { host: "127.0.0.1", port },
+    tls: undefined,
+    routes: (router) =>
+      router.service(RouterService, {
+        async *watch(request, context) {
+          watchers.push(request);
+          const stream: Stream = { queue: [...said], wake: () => {} };
+          streams.add(stream);
+          try {
+            while (!context.signal.aborted) {
+              for (const message of stream.queue.splice(0)) {
+                yield create(WatchResponseSchema, message);
+              }
+              await new Promise<void>((resolve) => {
+                stream.wake = resolve;
+                context.signal.addEventListener("abort", () => resolve(), { once: true });
+                if (stream.queue.length > 0) resolve();
+              });
+            }
+          } finally {
+            streams.delete(stream);
+          }
+        },
+        report(request) {
+          for (const resolve of waiting.splice(0)) resolve(request);
+          return { leaseMs: 10_000, others: [] };
+        },
+        wake({ model }) {
+          wakes.push(model);
+          return { accepted: true };
+        },
+      }),
+  });
+  return {
+    url: `http://127.0.0.1:${server.address.port}`,
+    port: server.address.port,
+    wakes,
+    watchers,
+    say(message) {
+      said.push(message);
+      for (const stream of streams) {
+        stream.queue.push(message);
+        stream.wake();
+      }
+    },
+    forget() {
+      said.length = 0;
+    },
+    nextReport: () => new Promise((resolve) => waiting.push(resolve)),
+    async close() {
+      waiting = [];
+      await server.close(0);
+    },
+  };
+}
