@@ -67,6 +67,11 @@ const configSchema = z.strictObject({
   "master-addr": z.string().min(1).default("127.0.0.1"),
   "master-port": port.default(29_501),
   "headless": flag.default(false),
+  "data-parallel-size": positive.default(1),
+  "data-parallel-size-local": positive.optional(),
+  "data-parallel-start-rank": z.coerce.number().int().nonnegative().default(0),
+  "data-parallel-address": z.string().min(1).default("127.0.0.1"),
+  "data-parallel-rpc-port": port.default(29_550),
   "sim-prefill-tokens-per-s": rate.default(8_000),
   "sim-decode-tokens-per-s": rate.default(50),
   "sim-decode-tokens-per-s-total": rate.optional(),
@@ -86,15 +91,7 @@ export type SimConfig = z.output<typeof configSchema>;
 function checkTogether(config: SimConfig, context: z.RefinementCtx): void {
   const refuse = (path: string, message: string) =>
     context.addIssue({ code: "custom", path: [path], message });
-  if (config["node-rank"] >= config.nnodes) {
-    refuse("node-rank", `must be below --nnodes, which is ${config.nnodes}`);
-  }
-  if (config["node-rank"] > 0 && !config.headless) {
-    refuse("headless", "is needed on every rank above 0: only rank 0 serves HTTP");
-  }
-  if (config["node-rank"] === 0 && config.headless) {
-    refuse("headless", "is for ranks above 0: rank 0 serves HTTP");
-  }
+  checkRanks(config, refuse);
   if (config["sim-answer-tokens-max"] < config["sim-answer-tokens-min"]) {
     refuse("sim-answer-tokens-max", "must not be below --sim-answer-tokens-min");
   }
@@ -158,6 +155,53 @@ function fromEnvironment(
 
 function nonEmpty(value: string | undefined): readonly string[] | undefined {
   return value === undefined || value === "" ? undefined : [value];
+}
+
+function checkRanks(config: SimConfig, refuse: (path: string, message: string) => void): void {
+  const copies = config["data-parallel-size"];
+  const local = config["data-parallel-size-local"];
+  if (config["node-rank"] >= config.nnodes) {
+    refuse("node-rank", `must be below --nnodes, which is ${config.nnodes}`);
+  }
+  if (config["data-parallel-start-rank"] >= copies) {
+    refuse("data-parallel-start-rank", `must be below --data-parallel-size, which is ${copies}`);
+  }
+  if (local !== undefined && local < copies && config.nnodes > 1) {
+    refuse("data-parallel-size-local", "cannot be split over nodes together with --nnodes");
+  }
+  if (local !== undefined && copies % local !== 0) {
+    refuse("data-parallel-size-local", `must divide --data-parallel-size, which is ${copies}`);
+  }
+  const { rank } = groupOf(config);
+  if (rank > 0 && !config.headless) {
+    refuse("headless", "is needed on every rank above 0: only rank 0 serves HTTP");
+  }
+  if (rank === 0 && config.headless) {
+    refuse("headless", "is for ranks above 0: rank 0 serves HTTP");
+  }
+}
+
+/** The processes that form one engine, and this one's place among them. */
+export interface Group {
+  readonly rank: number;
+  readonly rankCount: number;
+  /** Where rank 0 waits for the others. */
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Nodes of one copy (--nnodes) or nodes of several copies (--data-parallel-size-local). */
+export function groupOf(config: SimConfig): Group {
+  const local = config["data-parallel-size-local"] ?? config["data-parallel-size"];
+  const dataParallel = config.nnodes === 1;
+  return {
+    rank: dataParallel
+      ? Math.floor(config["data-parallel-start-rank"] / local)
+      : config["node-rank"],
+    rankCount: dataParallel ? Math.ceil(config["data-parallel-size"] / local) : config.nnodes,
+    address: dataParallel ? config["data-parallel-address"] : config["master-addr"],
+    port: dataParallel ? config["data-parallel-rpc-port"] : config["master-port"],
+  };
 }
 
 /** Tokens of one step: vLLM's default, but never below the number of requests that run together. */

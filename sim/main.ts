@@ -1,7 +1,8 @@
 /** heddle-sim: reads the command line, loads, meets the other ranks, serves, and stops when told. */
-import { connect } from "node:net";
+import { connect, isIPv6 } from "node:net";
 import process from "node:process";
-import { blockCount, readConfig, type SimConfig } from "./config.ts";
+import { VERSION } from "@heddle/common/version";
+import { blockCount, type Group, groupOf, readConfig, type SimConfig } from "./config.ts";
 import { DEATH_CAUSES, isLoadFault } from "./core/fault.ts";
 import { parseArguments, UsageError } from "./core/options.ts";
 import { flushLog, log, logRaw } from "./edge/log.ts";
@@ -9,7 +10,8 @@ import { meet, type Rendezvous, RendezvousError } from "./edge/rendezvous.ts";
 import { helpText } from "./help.ts";
 import { Simulation } from "./simulation.ts";
 
-const VERSION = "0.1.0";
+/** Far more than a local port takes to answer. */
+const PORT_PROBE_MS = 1_000;
 
 /** Ends the process once its last words are written. */
 async function leave(code: number): Promise<never> {
@@ -42,10 +44,11 @@ async function run(config: SimConfig): Promise<void> {
   log("INFO", "sim", `simulated engine ${VERSION}, seed ${config.seed}; no model is behind it`);
   const signals = listenForSignals(config);
   if (!config.headless) await refuseTakenPort(config);
-  const meeting = config.nnodes > 1 ? await meetRanks(config) : undefined;
+  const group = groupOf(config);
+  const meeting = group.rankCount > 1 ? await meetRanks(config, group) : undefined;
   await load(config);
   if (config.headless) {
-    log("INFO", "sim", `rank ${config["node-rank"]} is up and serves no HTTP`);
+    log("INFO", "sim", `rank ${group.rank} is up and serves no HTTP`);
     return;
   }
   const simulation = new Simulation({ config, version: VERSION, clock: performance, exit });
@@ -56,10 +59,11 @@ async function run(config: SimConfig): Promise<void> {
   signals.simulation = simulation;
   try {
     const port = await simulation.serve();
-    log("INFO", "sim", `Application startup complete: http://${config.host}:${port}`);
+    const host = isIPv6(config.host) ? `[${config.host}]` : config.host;
+    log("INFO", "sim", `Application startup complete: http://${host}:${port}`);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    log("ERROR", "sim", `[Errno 98] cannot bind ${config.host}:${config.port}: ${reason}`);
+    log("ERROR", "sim", cannotBind(config, reason));
     await leave(1);
   }
 }
@@ -75,27 +79,27 @@ async function refuseTakenPort(config: SimConfig): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const probe = connect({ host: config.host, port: config.port }, () => resolve(true));
   probe.once("error", () => resolve(false));
+  probe.setTimeout(PORT_PROBE_MS, () => resolve(false));
   const taken = await promise;
   probe.destroy();
   if (!taken) return;
-  log(
-    "ERROR",
-    "sim",
-    `[Errno 98] error while attempting to bind on address ('${config.host}', ${config.port}): ` +
-      "address already in use",
-  );
+  log("ERROR", "sim", cannotBind(config, "address already in use"));
   await leave(1);
 }
 
-async function meetRanks(config: SimConfig): Promise<Rendezvous> {
-  const { nnodes: rankCount, "node-rank": rank } = config;
+/** In vLLM's words, which tools that read engine logs know. */
+function cannotBind(config: SimConfig, reason: string): string {
+  const number = /in use/i.test(reason) ? "[Errno 98] " : "";
+  return `${number}error while attempting to bind on address ` +
+    `('${config.host}', ${config.port}): ${reason}`;
+}
+
+async function meetRanks(config: SimConfig, group: Group): Promise<Rendezvous> {
+  const { rank, rankCount } = group;
   log("INFO", "rendezvous", `rank ${rank} of ${rankCount} waits for the others`);
   try {
     const meeting = await meet({
-      rank,
-      rankCount,
-      address: config["master-addr"],
-      port: config["master-port"],
+      ...group,
       timeoutMs: config["sim-rendezvous-timeout-ms"],
       fabric: config["sim-fabric"],
     });

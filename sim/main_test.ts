@@ -1,5 +1,6 @@
 /** The simulated engine as what starts and stops it sees it. */
 import assert from "node:assert/strict";
+import { VERSION } from "@heddle/common/version";
 import { freePort, type SimProcess, startProcess } from "./process_case.ts";
 import { chatCase } from "./simulation_case.ts";
 
@@ -39,7 +40,7 @@ Deno.test("heddle-sim --version and --help say so and end well", async () => {
   await using version = startProcess(["--version"]);
   await using help = startProcess(["--help"]);
   const said = await version.ended;
-  assert.deepEqual(said, { code: 0, output: "sim 0.1.0\n" });
+  assert.deepEqual(said, { code: 0, output: `sim ${VERSION}\n` });
   const helped = await help.ended;
   assert.equal(helped.code, 0);
   assert.match(helped.output, /--sim-decode-tokens-per-s X/);
@@ -152,6 +153,19 @@ Deno.test("ranks meet before rank 0 serves, and none outlives another", async ()
   const ended = await leader.ended;
   assert.equal(ended.code, 1);
   assert.match(ended.output, /rank 1 is gone/);
+});
+
+Deno.test("nodes of a data-parallel engine meet as ranks do, and a dead leader ends the others", async () => {
+  const port = String(await freePort());
+  const both = ["serve", "m", ...QUICK, "-dp", "4", "-dpl", "2", "--data-parallel-rpc-port", port];
+  await using leader = startProcess(both);
+  await using worker = startProcess([...both, "--headless", "--data-parallel-start-rank", "2"]);
+  await leader.url();
+  await worker.line(/rank 1 is up and serves no HTTP/);
+  leader.signal("SIGKILL");
+  const ended = await worker.ended;
+  assert.equal(ended.code, 1);
+  assert.match(ended.output, /rank 0 is gone/);
 });
 
 Deno.test("ranks on two fabrics start, look healthy, and never answer", async () => {

@@ -47,6 +47,31 @@ export const USED_OPTIONS: readonly OptionSpec[] = [
   { name: "master-addr", takes: "value", help: "rank 0's address for the rendezvous (127.0.0.1)" },
   { name: "master-port", takes: "value", help: "rank 0's port for the rendezvous (29501)" },
   { name: "headless", takes: "flag", help: "serve no HTTP; for ranks above 0" },
+  { name: "data-parallel-size", short: "dp", takes: "value", help: "copies, on all nodes (1)" },
+  {
+    name: "data-parallel-size-local",
+    short: "dpl",
+    takes: "value",
+    help: "copies on this node (all)",
+  },
+  {
+    name: "data-parallel-start-rank",
+    short: "dpr",
+    takes: "value",
+    help: "first copy on this node (0)",
+  },
+  {
+    name: "data-parallel-address",
+    short: "dpa",
+    takes: "value",
+    help: "the first node's address (127.0.0.1)",
+  },
+  {
+    name: "data-parallel-rpc-port",
+    short: "dpp",
+    takes: "value",
+    help: "the first node's port (29550)",
+  },
 ];
 
 /** The simulation's own options; each can come from the environment as HEDDLE_SIM_<NAME>. */
@@ -90,9 +115,9 @@ export const SIM_OPTIONS: readonly OptionSpec[] = [
 ];
 
 const IGNORED_VALUES = "dtype quantization:q gpu-memory-utilization kv-cache-memory-bytes " +
-  "kv-cache-dtype pipeline-parallel-size:pp data-parallel-size:dp data-parallel-size-local:dpl " +
-  "data-parallel-address:dpa data-parallel-rpc-port:dpp data-parallel-backend:dpb " +
-  "data-parallel-rank:dpn data-parallel-start-rank:dpr distributed-executor-backend " +
+  "kv-cache-dtype pipeline-parallel-size:pp " +
+  "data-parallel-backend:dpb " +
+  "data-parallel-rank:dpn distributed-executor-backend " +
   "decode-context-parallel-size:dcp tokenizer tokenizer-mode tokenizer-revision revision " +
   "code-revision hf-config-path hf-overrides hf-token download-dir load-format config-format " +
   "model-loader-extra-config model-impl chat-template chat-template-content-format " +

@@ -26,6 +26,8 @@ const KEEP_ALIVE_MS = 5_000;
 const HEADERS_MS = 60_000;
 const HEADER_BYTES_MAX = 64 << 10;
 const GUARDED = ["/v1", "/v2", "/inference"];
+/** Probes come every few seconds; when all is well they would bury what a reader looks for. */
+const PROBES = ["/health", "/ping", "/metrics", "/v1/models", "/load"];
 
 export class HttpServer {
   readonly #options: HttpServerOptions;
@@ -101,6 +103,7 @@ export class HttpServer {
     if (!this.#options.accessLog) return;
     const from = `${request.socket.remoteAddress}:${request.socket.remotePort}`;
     response.once("close", () => {
+      if (PROBES.includes(path) && response.statusCode === 200) return;
       const outcome = response.writableFinished ? String(response.statusCode) : "client left";
       logRaw(`INFO:     ${from} - "${request.method} ${path} HTTP/1.1" ${outcome}`);
     });

@@ -142,3 +142,12 @@ Deno.test("KvCache finds nothing without prefix caching", () => {
   cache.release(filled(cache, [1, 1, 1, 1]));
   assert.deepEqual(cache.match(new BlockTable(""), [1, 1, 1, 1, 1]), []);
 });
+
+Deno.test("KvCache finds content again that was evicted and then computed anew", () => {
+  const cache = new KvCache({ blockCount: 2, blockTokens: 2, prefixCaching: true });
+  cache.release(filled(cache, [1, 1]));
+  cache.release(filled(cache, [2, 2, 3, 3]));
+  assert.equal(cache.match(new BlockTable(""), [1, 1, 0]).length, 0, "it was evicted");
+  cache.release(filled(cache, [1, 1]));
+  assert.equal(cache.match(new BlockTable(""), [1, 1, 0]).length, 1);
+});

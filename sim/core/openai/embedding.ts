@@ -124,7 +124,7 @@ class EmbeddingAnswer implements AnswerWriter {
 }
 
 /** The normalised sum of one pseudo-random direction per token, as 32-bit floats. */
-export function embed(tokens: readonly number[], dimensions: number): number[] {
+function embed(tokens: readonly number[], dimensions: number): number[] {
   const sum = new Array<number>(dimensions).fill(0);
   const counts = new Map<number, number>();
   for (const token of tokens) counts.set(token, (counts.get(token) ?? 0) + 1);

@@ -17,14 +17,13 @@ const WORD_BASE = 512;
 const RUN_BASE: readonly number[] = [0, 0, 8192, 8192 + 2 ** 16, 8192 + 2 ** 16 + 2 ** 24];
 
 /** One more than the largest token id. */
-export const VOCABULARY_SIZE = 8192 + 2 ** 16 + 2 ** 24 + 2 ** 32;
+const VOCABULARY_SIZE = 8192 + 2 ** 16 + 2 ** 24 + 2 ** 32;
 
+/** The end of an answer, the marks of a turn, and one patch of an image. */
 const SPECIALS: readonly string[] = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|image|>"];
 
 /** The token that ends an answer; it has no text. */
 export const END_OF_TEXT = SPECIAL_BASE;
-/** Stands for one patch of an image in a prompt. */
-export const IMAGE_PATCH = SPECIAL_BASE + 3;
 
 function capitalised(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
