@@ -33,6 +33,11 @@ export class NodeStreams {
     this.#onEnded = onEnded;
   }
 
+  /** How many nodes are connected. */
+  get size(): number {
+    return this.#streams.size;
+  }
+
   /** Makes a stream the node's newest one; an older one ends with an error that says so. */
   open(node: string): NodeStream {
     const stream = { node, outgoing: new BoundedQueue<ConnectResponse>(NODE_QUEUE_MAX) };
