@@ -19,7 +19,11 @@ export async function startLogging(
 ): Promise<void> {
   const write = options.write ?? writeToStderr;
   const format = options.format === "json" ? formatJson : formatText;
-  const sink: Sink = (record) => write(format(record));
+  const sink: Sink = (record) => {
+    const line = format(record);
+    write(line);
+    for (const listener of listeners) listener(line);
+  };
   await configure({
     reset: true,
     sinks: { sink },
@@ -28,6 +32,14 @@ export async function startLogging(
       { category: ["heddle"], lowestLevel: options.level, sinks: ["sink"] },
     ],
   });
+}
+
+const listeners = new Set<(line: string) => void>();
+
+/** Calls `listener` with each line that is logged from now on. Returns what ends it. */
+export function tapLog(listener: (line: string) => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
 }
 
 /** The logger of one part of a program, e.g. `logger("router", "relay")`. */
