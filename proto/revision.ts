@@ -1,6 +1,7 @@
 /** Revisions order control's decisions: first by term, then by sequence within the term. */
 import { create } from "@bufbuild/protobuf";
 import { type Revision as WireRevision, RevisionSchema } from "./gen/heddle/v1/types_pb.ts";
+import type { Plain } from "./plain.ts";
 
 /** `term` and `sequence` are whole numbers of 0 or more; {0, 0} is before every decision. */
 export interface Revision {
@@ -16,7 +17,7 @@ export function compareRevisions(a: Revision, b: Revision): number {
 }
 
 /** Reads a revision from the wire; an absent one is before every decision. */
-export function decodeRevision(wire: WireRevision | undefined): Revision {
+export function decodeRevision(wire: Plain<WireRevision> | undefined): Revision {
   return wire === undefined
     ? NO_REVISION
     : { term: Number(wire.term), sequence: Number(wire.sequence) };

@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { parseConfig, type Parsed } from "@heddle/common/config_file";
 import { duration, size } from "@heddle/common/duration";
-import { crossCheck } from "./catalog_rules.ts";
-import { checkArgs } from "./owned_args.ts";
-import { checkEnv } from "./owned_env.ts";
+import { crossCheck } from "./catalog/catalog_rules.ts";
+import { checkArgs } from "./catalog/owned_args.ts";
+import { checkEnv } from "./catalog/owned_env.ts";
 
 /** Names stand in URLs, unit names and metrics, so they are one word without surprises. */
 const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._:/@+-]*[A-Za-z0-9])?$/;

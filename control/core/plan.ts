@@ -41,8 +41,8 @@ export type Decided =
   | DrainReplica
   | StopReplica
   | FailReplica
-  | ForgetReplica
-  | ClearBackoff;
+  | KeepReplica
+  | ForgetReplica;
 
 /** A new replica, whole: every shard with its node, GPUs, HCAs and ports. */
 export interface PlaceReplica {
@@ -64,6 +64,12 @@ export interface RetireReplica {
   readonly kind: "retire_replica";
   readonly replica: ReplicaId;
   readonly reason: RetireReason;
+}
+
+/** It stays after all: what made it retire or drain holds no more. */
+export interface KeepReplica {
+  readonly kind: "keep_replica";
+  readonly replica: ReplicaId;
 }
 
 /** No new requests from here on. */
@@ -102,13 +108,6 @@ export interface ForgetReplica {
   readonly replica: ReplicaId;
 }
 
-/** A replica became ready: the model starts without delay again. */
-export interface ClearBackoff {
-  readonly kind: "clear_backoff";
-  readonly model: string;
-  readonly replica: ReplicaId;
-}
-
 /** Why something is not done now. Closed words; the detail has the numbers. */
 export type WaitReason =
   | "settling"
@@ -123,6 +122,7 @@ export type WaitReason =
   | "replacement"
   | "requests_in_flight"
   | "one_at_a_time"
+  | "pass_full"
   | "backoff"
   | "blocked"
   | "paused"
@@ -138,11 +138,19 @@ export interface Wait {
   readonly until?: EpochMs;
 }
 
+export interface Attempt {
+  readonly model: string;
+  /** Why nothing fitted, e.g. "0/12 nodes fit: 7 gpus_free"; absent when it was placed. */
+  readonly noRoom?: string;
+}
+
 export interface Plan {
   readonly actions: readonly Action[];
   readonly waiting: readonly Wait[];
   /** Shards that are as they should be. */
   readonly kept: readonly ShardId[];
+  /** Models for which placement was tried. */
+  readonly attempts: readonly Attempt[];
   /** When the next pass is due though nothing happens. */
   readonly wakeAt?: EpochMs;
 }

@@ -224,6 +224,8 @@ export interface ModelRecord {
   readonly blocked: readonly BlockedProfile[];
   /** When placement was last tried. */
   readonly lastAttemptAt?: EpochMs;
+  /** Why it found no room, e.g. "0/12 nodes fit: 7 gpus_free"; absent when it did. */
+  readonly noRoom?: string;
   /** When the catalog first had it, on control's clock. */
   readonly createdAt?: EpochMs;
   /** Last demand for it: a wake, or requests that a router reported. */

@@ -1,0 +1,34 @@
+/** What would need a new engine if it changed, as a hash; everything else is applied live. */
+import { hash32 } from "@heddle/common/backoff";
+import type { Model, Profile } from "../catalog.ts";
+
+/**
+ * Equal for two profiles exactly when an engine started for one serves the other. Weight, priority,
+ * timeouts, selectors and the profile's name are not in it.
+ */
+export function fingerprint(model: Pick<Model, "name" | "source">, profile: Profile): string {
+  const text = JSON.stringify([
+    model.name,
+    model.source,
+    profile.engine,
+    profile.engine_version,
+    profile.gpu_class ?? "",
+    profile.tp,
+    profile.pp,
+    profile.dp,
+    profile.nodes,
+    profile.gpus_per_node,
+    profile.launch_mode,
+    profile.args,
+    Object.entries(profile.env).sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0),
+    profile.memory ?? "",
+  ]);
+  // Two 32-bit halves from different starting points: one alone would collide in a long history.
+  return [hash32(text), hash32(`2:${text}`)]
+    .map((half) => half.toString(16).padStart(8, "0")).join("");
+}
+
+/** The profile whose engines have this fingerprint, whatever it is called now. */
+export function profileOf(model: Model, print: string): Profile | undefined {
+  return model.profiles.find((profile) => fingerprint(model, profile) === print);
+}

@@ -1,0 +1,31 @@
+/** How many replicas a model should have, and why. */
+import type { Model } from "../catalog.ts";
+import type { EpochMs } from "../ids.ts";
+import type { World } from "../world.ts";
+
+export interface Desired {
+  readonly count: number;
+  /** Closed word. */
+  readonly reason: "override" | "min" | "awake" | "asleep" | "reports_missing";
+  /** When time alone changes the answer; absent when it does not. */
+  readonly until?: EpochMs;
+}
+
+/** `running`: replicas that are not on their way out; an absence of reports is no absence of demand. */
+export function desired(world: World, model: Model, running: number, now: EpochMs): Desired {
+  const override = world.decisions.scales.get(model.name);
+  if (override !== undefined) return { count: override.replicas, reason: "override" };
+  if (model.scaling.min > 0) return { count: model.scaling.min, reason: "min" };
+  const demandAt = world.models.get(model.name)?.demandAt;
+  const idleAt = demandAt === undefined ? undefined : demandAt + world.timings.idleMs;
+  if (idleAt !== undefined && now < idleAt) return { count: 1, reason: "awake", until: idleAt };
+  if (running > 0 && !heardFromRouters(world, now)) {
+    return { count: 1, reason: "reports_missing" };
+  }
+  return { count: 0, reason: "asleep" };
+}
+
+function heardFromRouters(world: World, now: EpochMs): boolean {
+  for (const router of world.routers.values()) if (router.leaseUntil > now) return true;
+  return false;
+}

@@ -1,0 +1,109 @@
+/** Tries to place one more replica of a model in this pass. */
+import { parseDurationMs } from "@heddle/common/duration";
+import type { Model, Profile } from "../catalog.ts";
+import { fingerprint } from "../catalog/fingerprint.ts";
+import { type Candidate, candidates, candidatesWithout, withShard } from "../placing/candidate.ts";
+import { summarise } from "../placing/explain.ts";
+import { place, type Placed } from "../placing/place.ts";
+import { replicaId, specsOf } from "../placing/spec.ts";
+import type { EpochMs } from "../ids.ts";
+import type { Replica, World } from "../world.ts";
+import { circumstance, WHAT_HELPS } from "./circumstance.ts";
+import { CLEAN_RECORD, nextRevision } from "./draft.ts";
+import { act, type Pass } from "./pass.ts";
+
+export type Tried =
+  | { readonly kind: "placed" }
+  /** `detail` is the summary that operators see. */
+  | { readonly kind: "no_room"; readonly detail: string }
+  | { readonly kind: "backoff"; readonly detail: string; readonly until: EpochMs }
+  | { readonly kind: "blocked"; readonly detail: string }
+  | { readonly kind: "pass_full" };
+
+/** Highest-priority profile that fits; profiles that must not be tried again are passed over. */
+export function tryPlace(pass: Pass, model: Model): Tried {
+  const record = pass.draft.models.get(model.name) ?? CLEAN_RECORD;
+  if (record.backoffUntil !== undefined && pass.now < record.backoffUntil) {
+    const why = record.lastFailure?.message ?? "its last start failed";
+    return {
+      kind: "backoff",
+      detail: `${record.failedStarts} failed starts; ${why}`,
+      until: record.backoffUntil,
+    };
+  }
+  const open = byPriority(model).filter((profile) => !isBlocked(pass, model, profile));
+  if (open.length === 0) {
+    const messages = record.blocked.map((each) => `${each.profile}: ${each.message}`).join("; ");
+    return { kind: "blocked", detail: `${messages}; ${WHAT_HELPS}` };
+  }
+  if (pass.triesLeft <= 0) return { kind: "pass_full" };
+  pass.triesLeft--;
+  const summaries: string[] = [];
+  for (const profile of open) {
+    const placement = place({ model, profile }, candidatesOf(pass).values());
+    if (placement.kind === "placed") {
+      take(pass, model, profile, placement);
+      pass.attempts.push({ model: model.name });
+      return { kind: "placed" };
+    }
+    const summary = summarise(placement);
+    summaries.push(open.length === 1 ? summary : `${profile.name}: ${summary}`);
+  }
+  const detail = summaries.join("; ");
+  pass.attempts.push({ model: model.name, noRoom: detail });
+  return { kind: "no_room", detail };
+}
+
+/** Profiles by priority, then as the catalog has them. */
+export function byPriority(model: Model): readonly Profile[] {
+  return model.profiles.toSorted((a, b) => b.priority - a.priority);
+}
+
+/** Whether a replica of the model would fit if `leaving` were gone. */
+export function fitsWithout(pass: Pass, model: Model, leaving: Replica): boolean {
+  const shards = new Set(leaving.shards.map((shard) => shard.id));
+  const freed = candidatesWithout(drafted(pass), shards, pass.now);
+  return byPriority(model).some((profile) =>
+    !isBlocked(pass, model, profile) &&
+    place({ model, profile }, freed.values()).kind === "placed"
+  );
+}
+
+function isBlocked(pass: Pass, model: Model, profile: Profile): boolean {
+  const blocked = pass.draft.models.get(model.name)?.blocked
+    .find((each) => each.profile === profile.name);
+  return blocked !== undefined && blocked.circumstance === circumstance(pass.world, model, profile);
+}
+
+function candidatesOf(pass: Pass): Map<string, Candidate> {
+  pass.candidates ??= new Map(candidates(drafted(pass), pass.now));
+  return pass.candidates;
+}
+
+function drafted(pass: Pass): World {
+  return { ...pass.world, replicas: pass.draft.replicas };
+}
+
+function take(pass: Pass, model: Model, profile: Profile, placed: Placed): void {
+  const revision = nextRevision(pass.draft);
+  const replica = replicaId(model.name, revision);
+  const shards = specsOf({ model, profile }, placed, replica, pass.world.timings.stopTimeoutMs);
+  act(pass, {
+    kind: "place_replica",
+    replica,
+    model: model.name,
+    profile: profile.name,
+    fingerprint: fingerprint(model, profile),
+    shards,
+    scores: { ...placed.scores },
+    notes: placed.notes,
+    readyDeadline: pass.now + (parseDurationMs(profile.startup_timeout) ?? 0),
+    revision,
+  });
+  pass.placedRevisions.set(replica, revision);
+  const ledger = candidatesOf(pass);
+  for (const { node, spec } of shards) {
+    const candidate = ledger.get(node);
+    if (candidate !== undefined) ledger.set(node, withShard(candidate, model.name, spec));
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * Folds what happened into the world. Facts only: what to do about them is for `reconcile`. Anything
+ * about a node, shard or router that the world does not know is ignored, never an error: it is late.
+ */
+import type { Event } from "./event.ts";
+import type { EpochMs } from "./ids.ts";
+import type { World } from "./world.ts";
+import { observeCatalog } from "./observing/catalog.ts";
+import { observeCommandResult } from "./observing/command_result.ts";
+import { observeHeartbeats } from "./observing/heartbeat.ts";
+import { observeOperator } from "./observing/operator.ts";
+import { observeRegistered } from "./observing/registered.ts";
+import { observeReport, observeWake } from "./observing/router.ts";
+import { observeShardStatus } from "./observing/shard_status.ts";
+
+/** The world after `event`; the same object when it changed nothing. Pure. */
+export function observe(world: World, event: Event, now: EpochMs): World {
+  switch (event.kind) {
+    case "registered":
+      return observeRegistered(world, event, now);
+    case "heartbeat":
+      return observeHeartbeats(world, [{ ...event, at: now }]);
+    case "shard_status":
+      return observeShardStatus(world, event, now);
+    case "command_result":
+      return observeCommandResult(world, event, now);
+    case "stream_closed":
+      return closeStream(world, event.node);
+    case "catalog_applied":
+      return observeCatalog(world, event.catalog, now);
+    case "router_report":
+      return observeReport(world, event, now);
+    case "router_gone":
+      return removeRouter(world, event.router);
+    case "wake":
+      return observeWake(world, event.model, now);
+    case "cordon":
+    case "drain":
+    case "uncordon":
+    case "label":
+    case "forget_node":
+    case "pause":
+    case "resume":
+    case "scale":
+    case "clear_scale":
+    case "retry":
+      return observeOperator(world, event, now);
+    case "tick":
+      return world;
+  }
+}
+
+function closeStream(world: World, name: string): World {
+  const node = world.nodes.get(name);
+  if (node === undefined || !node.connected) return world;
+  return { ...world, nodes: new Map(world.nodes).set(name, { ...node, connected: false }) };
+}
+
+function removeRouter(world: World, name: string): World {
+  if (!world.routers.has(name)) return world;
+  const routers = new Map(world.routers);
+  routers.delete(name);
+  return { ...world, routers };
+}

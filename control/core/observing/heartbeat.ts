@@ -1,0 +1,122 @@
+/** Signs of life with live values. Most change no decision; `heartbeatMatters` tells which do. */
+import type { Plain } from "@heddle/proto/plain";
+import type { Heartbeat } from "@heddle/proto/gen/agent";
+import type { Inventory } from "@heddle/proto/gen/types";
+import { reach } from "../deciding/node_state.ts";
+import type { HeartbeatSeen } from "../event.ts";
+import type { EpochMs, NodeId } from "../ids.ts";
+import type { Node, Replica, Shard, World } from "../world.ts";
+
+export interface Beat {
+  readonly node: NodeId;
+  readonly heartbeat: Plain<Heartbeat>;
+  readonly at: EpochMs;
+}
+
+/** Folds many beats in at once: one copy of the maps, whatever their number. */
+export function observeHeartbeats(world: World, beats: Iterable<Beat>): World {
+  let nodes: Map<NodeId, Node> | undefined;
+  let next = world;
+  for (const { node: name, heartbeat, at } of beats) {
+    const node = (nodes ?? world.nodes).get(name);
+    if (node === undefined) continue;
+    nodes ??= new Map(world.nodes);
+    nodes.set(name, {
+      ...node,
+      lastSeenAt: Math.max(node.lastSeenAt, at),
+      inventory: withLive(node.inventory, heartbeat),
+    });
+    next = withLoads(next, name, heartbeat, at);
+  }
+  return nodes === undefined ? world : { ...next, nodes };
+}
+
+/**
+ * Whether a beat must be folded in at once and looked at: the node was silent, what it has changed,
+ * or a drain waits for its numbers. Others may wait until something else happens.
+ */
+export function heartbeatMatters(world: World, event: HeartbeatSeen, now: EpochMs): boolean {
+  const { heartbeat } = event;
+  if (reach(world, event.node, now) !== "reachable") return true;
+  if (heartbeat.enginesPresent || heartbeat.modelFilesPresent) return true;
+  const node = world.nodes.get(event.node);
+  if (heartbeat.hardwarePresent && node !== undefined) {
+    if (usableParts(node.inventory) !== usableParts(withLive(node.inventory, heartbeat))) {
+      return true;
+    }
+  }
+  if (heartbeat.loads.length === 0) return false;
+  for (const replica of world.replicas.values()) {
+    if (replica.draining === undefined || replica.stopping !== undefined) continue;
+    if (replica.shards.some((shard) => shard.node === event.node && shard.rank === 0)) return true;
+  }
+  return false;
+}
+
+/** What placement reads of a node's hardware, as text to compare. */
+function usableParts(inventory: Plain<Inventory>): string {
+  return JSON.stringify([
+    inventory.gpus.map((gpu) => [
+      gpu.uuid,
+      gpu.gpuClass,
+      gpu.memoryTotalMib,
+      gpu.nvlinkClique,
+      gpu.problems.map((problem) => problem.reason),
+    ]),
+    inventory.hcas.map((hca) => [hca.name, hca.port, hca.fabric, hca.active, hca.problems.length]),
+    inventory.fabrics.map((fabric) => [fabric.name, fabric.degraded]),
+  ]);
+}
+
+/** Lists are whole when present; what is absent is as it was. */
+function withLive(inventory: Plain<Inventory>, heartbeat: Plain<Heartbeat>): Plain<Inventory> {
+  return {
+    ...inventory,
+    ...(heartbeat.hardwarePresent
+      ? {
+        gpus: heartbeat.gpus,
+        hcas: heartbeat.hcas,
+        fabrics: heartbeat.fabrics,
+        problems: heartbeat.problems,
+      }
+      : {}),
+    ...(heartbeat.modelDirs.length > 0 ? { modelDirs: heartbeat.modelDirs } : {}),
+    ...(heartbeat.modelFilesPresent
+      ? { modelFiles: heartbeat.modelFiles, modelFilesPresent: true }
+      : {}),
+    ...(heartbeat.enginesPresent ? { engines: heartbeat.engines, enginesProbed: true } : {}),
+    ...(heartbeat.memoryBytes === undefined ? {} : { memoryBytes: heartbeat.memoryBytes }),
+  };
+}
+
+function withLoads(
+  world: World,
+  node: NodeId,
+  heartbeat: Plain<Heartbeat>,
+  at: EpochMs,
+): World {
+  if (heartbeat.loads.length === 0) return world;
+  const loads = new Map(heartbeat.loads.map((load) => [load.shardId, load]));
+  let replicas: Map<string, Replica> | undefined;
+  for (const replica of world.replicas.values()) {
+    if (!replica.shards.some((shard) => shard.node === node && loads.has(shard.id))) continue;
+    replicas ??= new Map(world.replicas);
+    replicas.set(replica.id, {
+      ...replica,
+      shards: replica.shards.map((shard) =>
+        shard.node === node ? withLoad(shard, loads.get(shard.id), at) : shard
+      ),
+    });
+  }
+  return replicas === undefined ? world : { ...world, replicas };
+}
+
+function withLoad(
+  shard: Shard,
+  load: Plain<Heartbeat>["loads"][number] | undefined,
+  at: EpochMs,
+): Shard {
+  const { runningRequests: running, waitingRequests: waiting } = load ?? {};
+  if (shard.status === undefined || running === undefined || waiting === undefined) return shard;
+  return { ...shard, status: { ...shard.status, load: { running, waiting, at } } };
+}

@@ -1,0 +1,74 @@
+/** Operators' decisions. They are facts here; the store keeps them (store_record.ts). */
+import type { OperatorEvent } from "../event.ts";
+import type { EpochMs } from "../ids.ts";
+import type { Decisions, World } from "../world.ts";
+import { cleared } from "./catalog.ts";
+
+export function observeOperator(world: World, event: OperatorEvent, now: EpochMs): World {
+  switch (event.kind) {
+    case "cordon":
+    case "drain": {
+      const { kind, by, reason } = event;
+      return decided(world, "nodes", event.node, { kind, by, reason, at: now });
+    }
+    case "uncordon":
+      return decided(world, "nodes", event.node, undefined);
+    case "label":
+      return decided(
+        world,
+        "labels",
+        event.node,
+        Object.keys(event.labels).length === 0 ? undefined : event.labels,
+      );
+    case "pause":
+      return decided(world, "paused", event.model, { by: event.by, reason: event.reason, at: now });
+    case "resume":
+      return decided(world, "paused", event.model, undefined);
+    case "scale": {
+      const { replicas, by, reason } = event;
+      return decided(world, "scales", event.model, { replicas, by, reason, at: now });
+    }
+    case "clear_scale":
+      return decided(world, "scales", event.model, undefined);
+    case "retry": {
+      const record = world.models.get(event.model);
+      return record === undefined
+        ? world
+        : { ...world, models: new Map(world.models).set(event.model, cleared(record)) };
+    }
+    case "forget_node":
+      return forgetNode(world, event.node);
+  }
+}
+
+type ValueOf<K extends keyof Decisions> = Decisions[K] extends ReadonlyMap<string, infer V> ? V
+  : never;
+
+function decided<K extends keyof Decisions>(
+  world: World,
+  kind: K,
+  subject: string,
+  value: ValueOf<K> | undefined,
+): World {
+  const map = new Map<string, unknown>(world.decisions[kind]);
+  if (value === undefined) {
+    if (!map.delete(subject)) return world;
+  } else {
+    map.set(subject, value);
+  }
+  return { ...world, decisions: { ...world.decisions, [kind]: map } };
+}
+
+/** Only for a node that does not come back: what it ran counts as gone from here on. */
+function forgetNode(world: World, name: string): World {
+  if (world.nodes.get(name)?.connected === true || !world.knownNodes.has(name)) return world;
+  const knownNodes = new Set(world.knownNodes);
+  knownNodes.delete(name);
+  const nodes = new Map(world.nodes);
+  nodes.delete(name);
+  const kept = [...world.replicas].filter(([, replica]) =>
+    !replica.shards.every((shard) => shard.node === name)
+  );
+  const without = decided(decided(world, "nodes", name, undefined), "labels", name, undefined);
+  return { ...without, knownNodes, nodes, replicas: new Map(kept) };
+}

@@ -1,0 +1,52 @@
+/** Routers say what they do, and ask for models that sleep. */
+import { CLEAN_RECORD } from "../deciding/draft.ts";
+import type { RouterEvent } from "../event.ts";
+import type { EpochMs } from "../ids.ts";
+import type { ModelRecord, World } from "../world.ts";
+
+type Report = Extract<RouterEvent, { kind: "router_report" }>;
+
+/** Renews the lease and notes the demand. */
+export function observeReport(world: World, report: Report, now: EpochMs): World {
+  const { router: name, version, instance, applied, replicas, models } = report;
+  const router = {
+    name,
+    version,
+    instance,
+    leaseUntil: now + world.timings.routerLeaseMs,
+    lastReportAt: now,
+    applied,
+    replicas,
+    models,
+  };
+  const next = { ...world, routers: new Map(world.routers).set(name, router) };
+  return withDemand(next, demanded(world, report), now);
+}
+
+/** Someone wants the model; whether it is started is for `reconcile`. Unknown names change nothing. */
+export function observeWake(world: World, model: string, now: EpochMs): World {
+  const known = world.catalog.catalog.models.some((each) => each.name === model);
+  return known ? withDemand(world, new Set([model]), now) : world;
+}
+
+/** Models of the report with requests new, waiting or in flight. */
+function demanded(world: World, { replicas, models }: Report): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const [model, load] of models) {
+    if (load.requests > 0 || load.waiting > 0) names.add(model);
+  }
+  for (const [id, load] of replicas) {
+    const model = world.replicas.get(id)?.model;
+    if (load.inFlight > 0 && model !== undefined) names.add(model);
+  }
+  return names;
+}
+
+function withDemand(world: World, names: ReadonlySet<string>, now: EpochMs): World {
+  if (names.size === 0) return world;
+  const models = new Map<string, ModelRecord>(world.models);
+  for (const name of names) {
+    models.set(name, { ...(models.get(name) ?? CLEAN_RECORD), demandAt: now });
+  }
+  return { ...world, models };
+}

@@ -1,0 +1,134 @@
+/** A node as placement sees it: what it has, less what shards hold there. */
+import type { Plain } from "@heddle/proto/plain";
+import type { Gpu, Hca, Inventory } from "@heddle/proto/gen/types";
+import type { NodeState } from "@heddle/proto/node_state";
+import { nodeState } from "../deciding/node_state.ts";
+import { holds } from "../deciding/shard_facts.ts";
+import type { EpochMs, NodeId, ShardId } from "../ids.ts";
+import type { Node, Shard, World } from "../world.ts";
+
+export interface Candidate {
+  readonly name: NodeId;
+  readonly state: NodeState;
+  /** Its stream is open, so that a command reaches it. */
+  readonly connected: boolean;
+  readonly address: string;
+  readonly inventory: Plain<Inventory>;
+  /** The node's own labels, under those that operators put on it. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** Whole, healthy, of a known class, and held by no shard. By index. */
+  readonly freeGpus: readonly Plain<Gpu>[];
+  /** Held by a shard of ours. */
+  readonly heldGpuCount: number;
+  /** Blocks of ports that shards hold: first and count. */
+  readonly heldPorts: readonly PortRange[];
+  /** Host memory that shards were promised. */
+  readonly promisedMemoryBytes: number;
+  /** How many shards of each model are there. */
+  readonly models: ReadonlyMap<string, number>;
+}
+
+export interface PortRange {
+  readonly first: number;
+  readonly count: number;
+}
+
+/** A shard with the model it serves. */
+interface Holding {
+  readonly model: string;
+  readonly shard: Shard;
+}
+
+/** Every registered node, by name. */
+export function candidates(world: World, now: EpochMs): ReadonlyMap<NodeId, Candidate> {
+  const holdings = new Map<NodeId, Holding[]>();
+  for (const replica of world.replicas.values()) {
+    for (const shard of replica.shards) {
+      if (!holds(shard)) continue;
+      const there = holdings.get(shard.node) ?? [];
+      there.push({ model: replica.model, shard });
+      holdings.set(shard.node, there);
+    }
+  }
+  const names = [...world.nodes.keys()].sort();
+  return new Map(names.flatMap((name) => {
+    const node = world.nodes.get(name);
+    if (node === undefined) return [];
+    return [[name, candidate(world, node, holdings.get(name) ?? [], now)]];
+  }));
+}
+
+function candidate(
+  world: World,
+  node: Node,
+  holdings: readonly Holding[],
+  now: EpochMs,
+): Candidate {
+  const { inventory } = node;
+  const empty: Candidate = {
+    name: node.name,
+    state: nodeState(world, node.name, holdings.length > 0, now),
+    connected: node.connected,
+    address: node.address,
+    inventory,
+    labels: { ...inventory.labels, ...world.decisions.labels.get(node.name) },
+    freeGpus: inventory.gpus.filter(usable).toSorted((a, b) => a.index - b.index),
+    heldGpuCount: 0,
+    heldPorts: [],
+    promisedMemoryBytes: 0,
+    models: new Map(),
+  };
+  return holdings.reduce((so, { model, shard }) => withShard(so, model, shard.spec), empty);
+}
+
+/** The candidate after a shard with this spec was given to it. */
+export function withShard(
+  candidate: Candidate,
+  model: string,
+  spec: Shard["spec"],
+): Candidate {
+  const taken = new Set(spec.gpus.map((gpu) => gpu.uuid));
+  return {
+    ...candidate,
+    freeGpus: candidate.freeGpus.filter((gpu) => !taken.has(gpu.uuid)),
+    heldGpuCount: candidate.heldGpuCount + spec.gpus.length,
+    heldPorts: [...candidate.heldPorts, { first: spec.portFirst, count: spec.portCount }],
+    promisedMemoryBytes: candidate.promisedMemoryBytes + Number(spec.memoryBytes),
+    models: new Map(candidate.models).set(model, (candidate.models.get(model) ?? 0) + 1),
+  };
+}
+
+/** Candidates as if these shards held nothing: for asking what room a drain would make. */
+export function candidatesWithout(
+  world: World,
+  shards: ReadonlySet<ShardId>,
+  now: EpochMs,
+): ReadonlyMap<NodeId, Candidate> {
+  const replicas = new Map(
+    [...world.replicas].map(([id, replica]) => [id, {
+      ...replica,
+      shards: replica.shards.filter((shard) => !shards.has(shard.id)),
+    }]),
+  );
+  return candidates({ ...world, replicas }, now);
+}
+
+/** A GPU that placement may use: nothing is wrong with it and its class and memory are known. */
+export function usable(gpu: Plain<Gpu>): boolean {
+  return gpu.problems.length === 0 && gpu.gpuClass !== "" && gpu.uuid !== "";
+}
+
+/** Ports of a fabric that can carry traffic now, in the order every rank lists them. */
+export function fabricPorts(inventory: Plain<Inventory>, fabric: string): readonly Plain<Hca>[] {
+  return inventory.hcas
+    .filter((hca) => hca.fabric === fabric && hca.active && hca.problems.length === 0)
+    .toSorted((a, b) => compareNames(a.name, b.name) || a.port - b.port);
+}
+
+/** "mlx5_2" before "mlx5_10": NCCL pairs adapters by their place in the list. */
+function compareNames(a: string, b: string): number {
+  const [, headA = a, tailA = ""] = /^(.*?)(\d+)$/.exec(a) ?? [];
+  const [, headB = b, tailB = ""] = /^(.*?)(\d+)$/.exec(b) ?? [];
+  if (headA !== headB) return headA < headB ? -1 : 1;
+  return Number(tailA) - Number(tailB);
+}

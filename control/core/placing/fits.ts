@@ -1,0 +1,210 @@
+/**
+ * What one node must be and have for a shard of a profile. Each fit says no with a reason and
+ * numbers, or says nothing. To add one: write a function of the same type and add it to FITS.
+ */
+import { parseSizeBytes } from "@heddle/common/duration";
+import type { Model, Profile } from "../catalog.ts";
+import type { Candidate } from "./candidate.ts";
+import { blockCount, freeBlock } from "./port_blocks.ts";
+import { type Rejection, short } from "./rejection.ts";
+import { isPath, weightsBytes } from "./weights.ts";
+
+export interface PlaceRequest {
+  readonly model: Model;
+  readonly profile: Profile;
+}
+
+export type Fit = (request: PlaceRequest, candidate: Candidate) => Rejection | undefined;
+
+const MIB = 2 ** 20;
+
+/** What an engine needs on each GPU besides weights before it can serve one token, in MiB: context,
+ * graphs and collectives. More would refuse what works; less would refuse nothing. */
+const GPU_OVERHEAD_MIB = 1_024;
+
+/** Cheapest first; the first no of a node is the one that is shown. */
+export const FITS: readonly Fit[] = [
+  fitState,
+  fitSelector,
+  fitGpuClass,
+  fitEngine,
+  fitWeights,
+  fitGpusFree,
+  fitGpuMemory,
+  fitHostMemory,
+  fitPorts,
+];
+
+/** The first reason why the node cannot take a shard of the profile; undefined when it can. */
+export function firstRejection(
+  request: PlaceRequest,
+  candidate: Candidate,
+): Rejection | undefined {
+  for (const fit of FITS) {
+    const rejection = fit(request, candidate);
+    if (rejection !== undefined) return rejection;
+  }
+  return undefined;
+}
+
+function fitState(_request: PlaceRequest, { name, state, connected }: Candidate) {
+  switch (state) {
+    case "ready":
+      return connected ? undefined : reject(name, "unreachable", "its stream is closed");
+    case "cordoned":
+      return reject(name, "cordoned", "an operator placed a cordon on it");
+    case "draining":
+    case "drained":
+      return reject(name, "draining", "an operator drains it");
+    case "unreachable":
+      return reject(name, "unreachable", "nothing was heard from it lately");
+    case "lost":
+      return reject(name, "lost", "nothing was heard from it for long");
+    case "unknown":
+      return reject(name, "unreachable", "its state is not known");
+  }
+}
+
+function fitSelector({ profile }: PlaceRequest, { name, labels }: Candidate) {
+  for (const key of Object.keys(profile.node_selector).sort()) {
+    const want = profile.node_selector[key];
+    const have = labels[key];
+    if (have !== want) {
+      return reject(
+        name,
+        "node_selector",
+        `want ${key}=${want} have ${have === undefined ? "no such label" : `${key}=${have}`}`,
+      );
+    }
+  }
+  return undefined;
+}
+
+function fitGpuClass({ profile }: PlaceRequest, { name, inventory }: Candidate) {
+  if (profile.gpu_class === undefined) return undefined;
+  const classes = [...new Set(inventory.gpus.map((gpu) => gpu.gpuClass).filter((c) => c !== ""))];
+  if (classes.includes(profile.gpu_class)) return undefined;
+  const have = classes.length === 0 ? "none" : classes.sort().join(", ");
+  return reject(name, "gpu_class", `want ${profile.gpu_class} have ${have}`);
+}
+
+function fitEngine({ profile }: PlaceRequest, { name, inventory }: Candidate) {
+  const { engine, engine_version: version } = profile;
+  if (!inventory.enginesProbed && inventory.engines.length === 0) {
+    return reject(
+      name,
+      "engine_missing",
+      `want ${engine}; the node has not looked for engines yet`,
+    );
+  }
+  const found = inventory.engines.filter((each) => each.name === engine);
+  const sound = found.filter((each) => each.problems.length === 0);
+  if (sound.length === 0) {
+    const problem = found[0]?.problems[0];
+    const why = problem === undefined ? "" : `; ${problem.detail} (${problem.reason})`;
+    const have = [...new Set(inventory.engines.map((each) => each.name))].sort().join(", ");
+    return reject(name, "engine_missing", `want ${engine} have ${have || "none"}${why}`);
+  }
+  if (version === "" || sound.some((each) => each.version === version)) return undefined;
+  const versions = sound.map((each) => each.version).sort().join(", ");
+  return reject(name, "engine_version", `want ${engine} ${version} have ${versions}`);
+}
+
+function fitWeights({ model, profile }: PlaceRequest, { name, inventory }: Candidate) {
+  // The simulated engine has no weights.
+  if (profile.engine === "sim" || weightsBytes(inventory, model.source) !== undefined) {
+    return undefined;
+  }
+  if (isPath(model.source)) {
+    return reject(name, "weights_missing", `want ${model.source}; the node does not report it`);
+  }
+  if (inventory.modelDirs.length === 0) {
+    return reject(name, "weights_missing", `no model directory to fetch ${model.source} into`);
+  }
+  if (inventory.modelDirs.every((dir) => dir.freeBytes === 0n)) {
+    return reject(name, "disk_short", `no model directory has room for ${model.source}`);
+  }
+  return undefined;
+}
+
+function fitGpusFree({ profile }: PlaceRequest, candidate: Candidate) {
+  if (profile.gpu_class === undefined) return undefined;
+  const { name, inventory, heldGpuCount } = candidate;
+  const want = profile.gpus_per_node;
+  const have = freeOfClass(candidate, profile.gpu_class).length;
+  if (have >= want) return undefined;
+  const bad = inventory.gpus.filter((gpu) =>
+    gpu.gpuClass === profile.gpu_class && gpu.problems.length > 0
+  );
+  const reasons = [...new Set(bad.flatMap((gpu) => gpu.problems.map((each) => each.reason)))];
+  const words = [
+    ...(heldGpuCount > 0 ? [`${heldGpuCount} held by replicas`] : []),
+    ...(bad.length > 0 ? [`${bad.length} unusable (${reasons.sort().join(", ")})`] : []),
+  ];
+  return short(name, "gpus_free", { want, have }, words.join(", "));
+}
+
+function fitGpuMemory(request: PlaceRequest, candidate: Candidate) {
+  const { gpu_class: gpuClass, gpus_per_node: want } = request.profile;
+  if (gpuClass === undefined) return undefined;
+  const free = freeOfClass(candidate, gpuClass);
+  const needMib = gpuNeedMib(request, candidate);
+  if (free.filter((gpu) => (gpu.memoryTotalMib ?? Infinity) >= needMib).length >= want) {
+    return undefined;
+  }
+  const haveMib = Math.max(...free.map((gpu) => gpu.memoryTotalMib ?? 0));
+  return short(
+    candidate.name,
+    "memory_short",
+    { want: needMib, have: haveMib },
+    "MiB on each GPU for the weights and what an engine needs beside them",
+  );
+}
+
+function fitHostMemory({ profile }: PlaceRequest, candidate: Candidate) {
+  const { name, inventory, promisedMemoryBytes } = candidate;
+  if (profile.memory === undefined || inventory.memoryBytes === undefined) return undefined;
+  const want = parseSizeBytes(profile.memory) ?? 0;
+  const have = Number(inventory.memoryBytes) - promisedMemoryBytes;
+  if (have >= want) return undefined;
+  return short(
+    name,
+    "memory_short",
+    { want: Math.ceil(want / MIB), have: Math.max(0, Math.floor(have / MIB)) },
+    "MiB of host memory that is not promised to replicas",
+  );
+}
+
+function fitPorts(_request: PlaceRequest, candidate: Candidate) {
+  if (freeBlock(candidate) !== undefined) return undefined;
+  return short(
+    candidate.name,
+    "ports_free",
+    { want: 1, have: 0 },
+    `all ${blockCount(candidate)} blocks of ports are held`,
+  );
+}
+
+/** Free GPUs of a class whose memory is large enough for the weights, as far as that is known. */
+export function roomyGpus(request: PlaceRequest, candidate: Candidate) {
+  if (request.profile.gpu_class === undefined) return [];
+  const needMib = gpuNeedMib(request, candidate);
+  return freeOfClass(candidate, request.profile.gpu_class)
+    .filter((gpu) => (gpu.memoryTotalMib ?? Infinity) >= needMib);
+}
+
+/** MiB that each GPU must have; 0 while the size of the weights is unknown. */
+function gpuNeedMib({ model, profile }: PlaceRequest, { inventory }: Candidate): number {
+  const bytes = weightsBytes(inventory, model.source);
+  if (bytes === undefined || bytes === 0 || profile.engine === "sim") return 0;
+  // Data-parallel copies each hold all weights; tensor and pipeline parallelism share them out.
+  return Math.ceil(bytes / MIB / (profile.tp * profile.pp)) + GPU_OVERHEAD_MIB;
+}
+
+function freeOfClass(candidate: Candidate, gpuClass: string) {
+  return candidate.freeGpus.filter((gpu) => gpu.gpuClass === gpuClass);
+}
+
+function reject(node: string, reason: Rejection["reason"], detail: string): Rejection {
+  return { node, reason, detail };
+}

@@ -1,0 +1,71 @@
+/** Turns a placement into what each agent is told. */
+import type { Plain } from "@heddle/proto/plain";
+import type { ShardSpec } from "@heddle/proto/gen/types";
+import { parseDurationMs, parseSizeBytes } from "@heddle/common/duration";
+import { fingerprint } from "../catalog/fingerprint.ts";
+import type { NodeId, ReplicaId, ShardId } from "../ids.ts";
+import type { PlaceRequest } from "./fits.ts";
+import type { Placed } from "./place.ts";
+
+/** Longest part of a unit name that a model's name may take: systemd allows 255 in all. */
+const SLUG_LENGTH_MAX = 60;
+
+export interface PlacedShard {
+  readonly node: NodeId;
+  readonly spec: Plain<ShardSpec>;
+}
+
+/** "qwen-7b-3-12" for the replica that term 3 placed with its decision 12. */
+export function replicaId(model: string, revision: { term: number; sequence: number }): ReplicaId {
+  const slug = model.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "")
+    .slice(0, SLUG_LENGTH_MAX).replace(/-+$/, "");
+  return `${slug}-${revision.term}-${revision.sequence}`;
+}
+
+export function shardId(replica: ReplicaId, rank: number): ShardId {
+  return `${replica}-${rank}`;
+}
+
+/** The shards of a placement, by rank; rank 0 leads. */
+export function specsOf(
+  request: PlaceRequest,
+  placed: Placed,
+  replica: ReplicaId,
+  stopTimeoutMs: number,
+): readonly PlacedShard[] {
+  const { model, profile } = request;
+  const [lead] = placed.seats;
+  return placed.seats.map((seat, rank) => ({
+    node: seat.candidate.name,
+    spec: {
+      shardId: shardId(replica, rank),
+      replicaId: replica,
+      rank,
+      shardCount: placed.seats.length,
+      attempt: 1,
+      model: model.name,
+      profile: profile.name,
+      fingerprint: fingerprint(model, profile),
+      engine: profile.engine,
+      engineVersion: profile.engine_version,
+      source: model.source,
+      tp: profile.tp,
+      pp: profile.pp,
+      dp: profile.dp,
+      gpus: seat.choice.gpus.map(({ index, uuid }) => ({ index, uuid })),
+      fabric: seat.fabric,
+      hcas: seat.hcas.map(({ name, port }) => ({ name, port })),
+      portFirst: seat.ports.first,
+      portCount: seat.ports.count,
+      leaderAddress: lead?.candidate.address ?? "",
+      leaderPort: lead?.ports.first ?? 0,
+      args: profile.args,
+      env: profile.env,
+      launchMode: profile.launch_mode,
+      startupTimeoutMs: parseDurationMs(profile.startup_timeout) ?? 0,
+      stopTimeoutMs,
+      unsafeEnv: profile.unsafe_env,
+      memoryBytes: BigInt(profile.memory === undefined ? 0 : parseSizeBytes(profile.memory) ?? 0),
+    },
+  }));
+}

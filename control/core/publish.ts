@@ -1,0 +1,176 @@
+/**
+ * What routers are told, from the world. An endpoint is there from its first readiness until its
+ * replica is stopped, failed or lost; what is only unreachable, or not heard of yet, stays.
+ */
+import type { Plain } from "@heddle/proto/plain";
+import type { Endpoint, Model as WireModel } from "@heddle/proto/gen/router";
+import { findModel, type Model } from "./catalog.ts";
+import { profileOf } from "./catalog/fingerprint.ts";
+import { desired } from "./deciding/desired.ts";
+import { modelReason } from "./deciding/model_reason.ts";
+import { reach } from "./deciding/node_state.ts";
+import { settled } from "./deciding/settled.ts";
+import { ending, leader, serving } from "./deciding/shard_facts.ts";
+import type { EpochMs, NodeId, ReplicaId } from "./ids.ts";
+import type { Published, RemovalReason } from "./published.ts";
+import type { Replica, World } from "./world.ts";
+
+/**
+ * The world with its newest publication; the same world when routers have nothing to learn. A new
+ * publication has a new revision, and replicas that drain in it remember that.
+ */
+export function publish(world: World, now: EpochMs): World {
+  const before = world.published;
+  const endpoints = endpointsOf(world, now);
+  const content = {
+    models: modelsOf(world, endpoints, now),
+    endpoints,
+    removed: removedOf(world, endpoints, now),
+    settledNodes: settledNodes(world, now),
+    settled: settled(world, now),
+  };
+  const unsaid = [...world.replicas.values()].filter((replica) =>
+    replica.draining !== undefined && replica.draining.publishedAs === undefined
+  );
+  const same = sameMap(before.models, content.models) &&
+    sameMap(before.endpoints, content.endpoints) && sameMap(before.removed, content.removed) &&
+    sameValue(before.settledNodes, content.settledNodes) && before.settled === content.settled;
+  if (same && unsaid.length === 0) return world;
+  const revision = { term: world.term, sequence: world.sequence + 1 };
+  const published: Published = same ? before : { revision, ...content };
+  const replicas = new Map(world.replicas);
+  for (const replica of unsaid) {
+    if (replica.draining === undefined) continue;
+    const draining = { ...replica.draining, publishedAs: published.revision };
+    replicas.set(replica.id, { ...replica, draining });
+  }
+  return {
+    ...world,
+    sequence: same ? world.sequence : revision.sequence,
+    published,
+    replicas: unsaid.length === 0 ? world.replicas : replicas,
+  };
+}
+
+function endpointsOf(world: World, now: EpochMs): ReadonlyMap<ReplicaId, Plain<Endpoint>> {
+  const endpoints = new Map<ReplicaId, Plain<Endpoint>>();
+  for (const id of [...world.replicas.keys()].sort()) {
+    const replica = world.replicas.get(id);
+    const endpoint = replica === undefined ? undefined : endpointOf(world, replica, now);
+    if (endpoint === undefined) continue;
+    const before = world.published.endpoints.get(id);
+    endpoints.set(id, sameValue(before, endpoint) && before !== undefined ? before : endpoint);
+  }
+  return endpoints;
+}
+
+function endpointOf(world: World, replica: Replica, now: EpochMs): Plain<Endpoint> | undefined {
+  const lead = leader(replica);
+  const status = lead?.status;
+  if (lead === undefined || status === undefined || status.address === "") return undefined;
+  if (removalOf(world, replica, now) !== undefined) return undefined;
+  // One that was found serving counts before its other nodes have registered.
+  if (replica.readyAt === undefined && !(replica.adopted && serving(lead))) return undefined;
+  const model = findModel(world.catalog.catalog, replica.model);
+  const profile = model === undefined ? undefined : profileOf(model, replica.fingerprint);
+  const before = world.published.endpoints.get(replica.id);
+  return {
+    replicaId: replica.id,
+    model: replica.model,
+    address: status.address,
+    node: lead.node,
+    engine: lead.spec.engine,
+    profile: profile?.name ?? replica.profile,
+    servedName: lead.spec.model,
+    apiKey: status.apiKey,
+    weight: profile?.weight ?? before?.weight ?? 1,
+    priority: profile?.priority ?? before?.priority ?? 0,
+    draining: replica.draining !== undefined,
+    ...(status.maxModelLen === undefined ? {} : { maxModelLen: status.maxModelLen }),
+  };
+}
+
+/** Why a replica is no endpoint for good; undefined while it is one, or may become one. */
+export function removalOf(world: World, replica: Replica, now: EpochMs): RemovalReason | undefined {
+  if (replica.failure !== undefined) {
+    return replica.failure.reason === "node_lost" ? "lost" : "failed";
+  }
+  if (replica.stopping !== undefined) return "stopped";
+  const lost = replica.shards.some((shard) => reach(world, shard.node, now) === "lost");
+  return lost ? "lost" : undefined;
+}
+
+function removedOf(
+  world: World,
+  endpoints: ReadonlyMap<ReplicaId, unknown>,
+  now: EpochMs,
+): ReadonlyMap<ReplicaId, RemovalReason> {
+  const removed = new Map<ReplicaId, RemovalReason>();
+  for (const id of [...world.replicas.keys()].sort()) {
+    const replica = world.replicas.get(id);
+    if (replica === undefined || endpoints.has(id)) continue;
+    const reason = removalOf(world, replica, now);
+    if (reason !== undefined) removed.set(id, reason);
+  }
+  return removed;
+}
+
+function modelsOf(
+  world: World,
+  endpoints: ReadonlyMap<ReplicaId, Plain<Endpoint>>,
+  now: EpochMs,
+): ReadonlyMap<string, Plain<WireModel>> {
+  const served = new Set<string>();
+  for (const endpoint of endpoints.values()) if (!endpoint.draining) served.add(endpoint.model);
+  return new Map(world.catalog.catalog.models.map((model) => {
+    const wire = wireModel(world, model, served.has(model.name), now);
+    const before = world.published.models.get(model.name);
+    return [model.name, before !== undefined && sameValue(before, wire) ? before : wire];
+  }));
+}
+
+function wireModel(world: World, model: Model, served: boolean, now: EpochMs): Plain<WireModel> {
+  const createdAt = world.models.get(model.name)?.createdAt ?? world.startedAt;
+  const asleep = desired(world, model, 0, now).reason === "asleep";
+  return {
+    name: model.name,
+    aliases: model.aliases,
+    fallbacks: model.fallbacks,
+    routingProfile: model.routing_profile,
+    reason: served ? "" : modelReason(world, model, now),
+    wakeable: !served && asleep && !world.decisions.paused.has(model.name),
+    createdS: BigInt(Math.floor(createdAt / 1_000)),
+  };
+}
+
+/**
+ * Nodes of which control has judged everything: lost ones, and registered ones all of whose found
+ * leaders are known to serve or not to. Of any other a router keeps what it had.
+ */
+function settledNodes(world: World, now: EpochMs): readonly NodeId[] {
+  const undecided = new Set<NodeId>();
+  for (const replica of world.replicas.values()) {
+    if (!replica.adopted || replica.readyAt !== undefined || ending(replica)) continue;
+    const lead = leader(replica);
+    if (lead !== undefined && !serving(lead)) undecided.add(lead.node);
+  }
+  return [...world.knownNodes].filter((node) =>
+    reach(world, node, now) === "lost" || (world.nodes.has(node) && !undecided.has(node))
+  ).sort();
+}
+
+function sameMap<V>(a: ReadonlyMap<string, V>, b: ReadonlyMap<string, V>): boolean {
+  if (a.size !== b.size) return false;
+  for (const [key, value] of b) if (a.get(key) !== value || !a.has(key)) return false;
+  return true;
+}
+
+/** Equal as values: flat objects of scalars and lists of scalars, as wire nouns here are. */
+function sameValue(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  const [entriesA, entriesB] = [Object.entries(a), Object.entries(b)];
+  if (entriesA.length !== entriesB.length) return false;
+  const inB = new Map<string, unknown>(entriesB);
+  return entriesA.every(([key, value]) => inB.has(key) && sameValue(value, inB.get(key)));
+}
