@@ -87,7 +87,7 @@ export async function startControlLink(options: ControlLinkOptions): Promise<Con
   spawnTask("snapshot date", async () => {
     while (!stop.signal.aborted) {
       await delay(CONFIRM_SAVE_MS, stop.signal);
-      if (!connected()) continue;
+      if (stop.signal.aborted || !connected()) continue;
       confirmedAtMs = Date.now();
       save();
     }

@@ -136,11 +136,6 @@ function present({ endpoints, queue, pool, link }: Sources): Present {
     waiting: () => queue.waiting,
     replicas: () => endpoints.replicas(),
     connections: () => pool.connections(),
-    snapshotAgeS: () => {
-      const ageMs = link?.ageMs();
-      return ageMs === undefined ? undefined : ageMs / 1_000;
-    },
-    snapshotTooOld: () => link?.tooOld() ?? false,
-    watchConnected: () => link?.connected() ?? false,
+    control: link,
   };
 }

@@ -158,7 +158,9 @@ function usageOf(
   forwarded: Forwarded | undefined,
 ): { readonly usage: Usage | undefined; readonly estimated: boolean } {
   const work = forwarded?.work;
-  if (work === undefined || parsed === undefined) return { usage: undefined, estimated: false };
+  if (work === undefined || parsed === undefined || !parsed.route.metered) {
+    return { usage: undefined, estimated: false };
+  }
   if (work.usage !== undefined) return { usage: work.usage, estimated: false };
   return {
     usage: { promptTokens: parsed.promptTokensEstimate, completionTokens: work.contentEvents },

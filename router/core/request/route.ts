@@ -12,6 +12,8 @@ export interface InferenceRoute {
   /** How its streams speak; undefined when it does not stream. */
   readonly dialect: StreamDialect | undefined;
   readonly errors: ErrorShape;
+  /** Its requests use tokens. */
+  readonly metered: boolean;
 }
 
 export type Route =
@@ -85,5 +87,5 @@ function inference(
   path: string,
   dialect: StreamDialect | undefined,
 ): InferenceRoute {
-  return { kind: "inference", name, path, dialect, errors: "openai" };
+  return { kind: "inference", name, path, dialect, errors: "openai", metered: name !== "tokenize" };
 }

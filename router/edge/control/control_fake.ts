@@ -4,11 +4,12 @@ import {
   type ReportRequest,
   RouterService,
   type WatchRequest,
+  type WatchResponse,
   WatchResponseSchema,
 } from "@heddle/proto/gen/router";
 import { startRpcServer } from "@heddle/common/rpc_server";
 
-export type WatchMessage = MessageInitShape<typeof WatchResponseSchema>;
+export type WatchMessage = Exclude<MessageInitShape<typeof WatchResponseSchema>, WatchResponse>;
 
 export interface FakeControl {
   readonly url: string;

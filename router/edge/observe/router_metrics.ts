@@ -13,10 +13,15 @@ export interface Present {
     readonly breaker: BreakerState;
   }[];
   connections(): { readonly busy: number; readonly idle: number };
-  /** Seconds since control last said what is, or undefined when it never did. */
-  snapshotAgeS(): number | undefined;
-  snapshotTooOld(): boolean;
-  watchConnected(): boolean;
+  /** Undefined for a router without control. */
+  readonly control: ControlPresent | undefined;
+}
+
+export interface ControlPresent {
+  /** Milliseconds since control last confirmed the table, or undefined when it never did. */
+  ageMs(): number | undefined;
+  tooOld(): boolean;
+  connected(): boolean;
 }
 
 export const STAGES = [
@@ -151,14 +156,15 @@ function registerGauges(registry: Registry, present: Present): void {
     g.set({ state: "busy" }, busy);
     g.set({ state: "idle" }, idle);
   });
-  gauge("snapshot_age_seconds", "Time since control last said what is.", [], (g) => {
-    const age = present.snapshotAgeS();
-    if (age !== undefined) g.set(age);
+  const { control } = present;
+  if (control === undefined) return;
+  gauge("snapshot_age_seconds", "Time since control last confirmed the table.", [], (g) => {
+    g.set((control.ageMs() ?? NaN) / 1_000);
   });
   gauge("snapshot_too_old", "1 when the snapshot is older than the warning allows.", [], (g) => {
-    g.set(present.snapshotTooOld() ? 1 : 0);
+    g.set(control.tooOld() ? 1 : 0);
   });
   gauge("watch_connected", "1 while control's stream is open.", [], (g) => {
-    g.set(present.watchConnected() ? 1 : 0);
+    g.set(control.connected() ? 1 : 0);
   });
 }
