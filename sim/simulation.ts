@@ -2,6 +2,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { blockCount, decodeTotal, type SimConfig, stepTokensMax } from "./config.ts";
 import { Engine } from "./core/engine/engine.ts";
+import type { EngineTotals } from "./core/engine/engine_metrics.ts";
+import { statsLine } from "./core/engine/stats_line.ts";
 import { type Fault, isProcessFault, isRequestFault, parseFault } from "./core/fault.ts";
 import { FaultSyntaxError, type ProcessFault, type RequestFault } from "./core/fault.ts";
 import { faultsOf, FaultWatch } from "./core/fault_watch.ts";
@@ -15,6 +17,8 @@ import { processMetrics } from "./edge/process_metrics.ts";
 import { type EndReason, ENGINE_DEAD_MESSAGE, openRelay, type Relay } from "./edge/relay.ts";
 import { type Host, routesOf } from "./edge/routes.ts";
 
+/** How often the log tells the engine's throughput, as often as vLLM's does. */
+const STATS_MS = 10_000;
 /** How long a stopping engine waits for clients to take what was written to them. */
 const LAST_WORDS_MS = 1_000;
 
@@ -79,6 +83,7 @@ export class Simulation implements Host, AsyncDisposable {
     const port = await this.#server.listen(this.#options.config.host, this.#options.config.port);
     this.#readyAt = this.#options.clock.now();
     this.#watchTime();
+    this.#logStats(this.#engine.metrics.totals);
     return port;
   }
 
@@ -174,6 +179,17 @@ export class Simulation implements Host, AsyncDisposable {
       if (!(error instanceof FaultSyntaxError)) throw error;
       throw new RequestError(400, error.message, "sim_fault");
     }
+  }
+
+  #logStats(before: EngineTotals): void {
+    if (this.#options.config["disable-log-stats"]) return;
+    this.#later(() => {
+      const after = this.#engine.metrics.totals;
+      const now = { ...this.#engine.gauges, seconds: STATS_MS / 1000 };
+      const line = statsLine(before, after, now);
+      if (line !== undefined) log("INFO", "stats", line);
+      this.#logStats(after);
+    }, STATS_MS);
   }
 
   #watchTime(): void {

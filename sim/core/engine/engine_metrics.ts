@@ -42,6 +42,14 @@ export interface EngineGauges {
   readonly cacheUsage: number;
 }
 
+/** What was computed since the start. */
+export interface EngineTotals {
+  readonly promptTokens: number;
+  readonly generatedTokens: number;
+  readonly cacheQueries: number;
+  readonly cacheHits: number;
+}
+
 export class EngineMetrics {
   readonly #labels: Labels;
   readonly #all: Metric[] = [];
@@ -100,6 +108,15 @@ export class EngineMetrics {
       num_gpu_blocks: String(options.blockCount),
     }, 1);
     this.#startAtZero();
+  }
+
+  get totals(): EngineTotals {
+    return {
+      promptTokens: this.#prompt.read(this.#labels),
+      generatedTokens: this.#generation.read(this.#labels),
+      cacheQueries: this.#queries.read(this.#labels),
+      cacheHits: this.#hits.read(this.#labels),
+    };
   }
 
   step(plan: StepPlan): void {

@@ -34,6 +34,11 @@ export class Metric {
     this.#at(labels).value += value;
   }
 
+  /** A counter's or gauge's value; a histogram's sum. */
+  read(labels: Labels): number {
+    return this.#at(labels).value;
+  }
+
   set(labels: Labels, value: number): void {
     this.#at(labels).value = value;
   }
