@@ -1,6 +1,6 @@
 /** One running simulated engine: its parts wired together, and the faults that befall the whole process. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { blockCount, decodeTotal, type SimConfig, stepTokensMax } from "./config.ts";
+import type { SimConfig } from "./config.ts";
 import { Engine } from "./core/engine/engine.ts";
 import type { EngineTotals } from "./core/engine/engine_metrics.ts";
 import { statsLine } from "./core/engine/stats_line.ts";
@@ -16,6 +16,7 @@ import { log } from "./edge/log.ts";
 import { processMetrics } from "./edge/process_metrics.ts";
 import { type EndReason, ENGINE_DEAD_MESSAGE, openRelay, type Relay } from "./edge/relay.ts";
 import { type Host, routesOf } from "./edge/routes.ts";
+import { engineOptionsOf, modelOf } from "./options_of.ts";
 
 /** How often the log tells the engine's throughput, as often as vLLM's does. */
 const STATS_MS = 10_000;
@@ -57,7 +58,7 @@ export class Simulation implements Host, AsyncDisposable {
     this.version = options.version;
     this.model = modelOf(config);
     this.#listedNames = this.model.names;
-    this.#engine = new Engine(engineOptions(config, this.model));
+    this.#engine = new Engine(engineOptionsOf(config, this.model));
     this.#watch = new FaultWatch(config["sim-fault"].filter(isProcessFault));
     this.#requestFaults = config["sim-fault"].filter(isRequestFault);
     this.#driver = new Driver({
@@ -254,47 +255,4 @@ export class Simulation implements Host, AsyncDisposable {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
   }
-}
-
-function modelOf(config: SimConfig): ServedModel {
-  const [first, ...others] = config["served-model-name"];
-  return {
-    root: config.model,
-    names: first === undefined ? [config.model] : [first, ...others],
-    contextTokensMax: config["max-model-len"],
-    seed: config.seed,
-    answerTokensMin: config["sim-answer-tokens-min"],
-    answerTokensMax: config["sim-answer-tokens-max"],
-    embeddingDimensions: config["sim-embedding-dimensions"],
-    logprobsMax: config["max-logprobs"],
-    // As many choices as may run at once: more would only wait for each other.
-    choicesMax: config["max-num-seqs"],
-    imagesMax: config["limit-mm-per-prompt"],
-    autoToolChoice: config["enable-auto-tool-choice"],
-    promptTokensDetails: config["enable-prompt-tokens-details"],
-    forceIncludeUsage: config["enable-force-include-usage"],
-    generates: config.runner !== "pooling",
-    embeds: config.runner !== "generate",
-  };
-}
-
-function engineOptions(
-  config: SimConfig,
-  model: ServedModel,
-): ConstructorParameters<typeof Engine>[0] {
-  return {
-    modelName: model.names[0],
-    contextTokensMax: config["max-model-len"],
-    sequencesMax: config["max-num-seqs"],
-    stepTokensMax: stepTokensMax(config),
-    blockTokens: config["block-size"],
-    blockCount: blockCount(config),
-    prefixCaching: config["enable-prefix-caching"],
-    overheadMs: config["sim-overhead-ms"],
-    speed: {
-      prefillTokensPerS: config["sim-prefill-tokens-per-s"],
-      decodeTokensPerS: config["sim-decode-tokens-per-s"],
-      decodeTokensPerSTotal: decodeTotal(config),
-    },
-  };
 }
