@@ -18,12 +18,14 @@ import type { Answer, GpuReadings, GpuRows } from "./core/gpu/readings.ts";
 import { throttled } from "./core/nvidia/throttling.ts";
 import { parseTopology, type TopologyReading } from "./core/nvidia/topology.ts";
 import type { PciSurvey } from "./core/host/pci_survey.ts";
-import { type CallResult, NvidiaSmi } from "./edge/hardware/nvidia_smi.ts";
+import type { CallResult, NvidiaTool } from "./edge/hardware/nvidia_smi.ts";
 import { readPci } from "./edge/hardware/pci.ts";
+import type { Sysfs } from "./edge/hardware/sysfs.ts";
 
 export interface GpuWatchOptions {
-  readonly sysfsRoot: string;
-  readonly nvidiaSmi: string | undefined;
+  readonly sysfs: Sysfs;
+  /** Undefined: the node has no nvidia-smi. */
+  readonly nvidiaSmi: NvidiaTool | undefined;
   readonly overrides: readonly GpuClassOverride[];
   readonly heldGpus: (() => ReadonlySet<string>) | undefined;
   readonly wsl: boolean;
@@ -63,7 +65,7 @@ interface Aged<T> {
 
 export class GpuWatch {
   readonly #options: GpuWatchOptions;
-  readonly #tool: NvidiaSmi | undefined;
+  readonly #tool: NvidiaTool | undefined;
   readonly #refused = new Set<string>();
   readonly #known = new Map<string, Row>();
   readonly #throttled = new Map<string, number>();
@@ -78,7 +80,7 @@ export class GpuWatch {
 
   constructor(options: GpuWatchOptions) {
     this.#options = options;
-    this.#tool = options.nvidiaSmi === undefined ? undefined : new NvidiaSmi(options.nvidiaSmi);
+    this.#tool = options.nvidiaSmi;
   }
 
   /** Resolves when no abandoned call of nvidia-smi is left. May never do so. */
@@ -94,7 +96,7 @@ export class GpuWatch {
     const answer = (group: FieldGroup): Answer<GpuRows> =>
       this.#groups.get(group)?.answer ?? NOT_ASKED;
     const readings: GpuReadings = {
-      nvidiaSmi: this.#options.nvidiaSmi,
+      nvidiaSmi: this.#tool?.path,
       identity: late && this.#tool !== undefined && !this.#groups.has("identity")
         ? { kind: "hung", call: "--query-gpu" }
         : answer("identity"),
@@ -123,9 +125,9 @@ export class GpuWatch {
 
   /** Reads again what has grown old. Only one at a time; rejects only when `signal` aborts. */
   async refresh(signal: AbortSignal): Promise<void> {
-    const { limits, sysfsRoot, now } = this.#options;
+    const { limits, sysfs, now } = this.#options;
     if (this.#isDue(this.#pci?.at, limits.slowAgeMs)) {
-      this.#pci = { survey: await readPci(sysfsRoot), at: now() };
+      this.#pci = { survey: await readPci(sysfs), at: now() };
     }
     if (this.#tool === undefined) return;
     if (!await this.#listFields(this.#tool, signal)) return;
@@ -145,7 +147,7 @@ export class GpuWatch {
   }
 
   /** Asks which fields this driver knows, once per driver. False: nothing else can be asked. */
-  async #listFields(tool: NvidiaSmi, signal: AbortSignal): Promise<boolean> {
+  async #listFields(tool: NvidiaTool, signal: AbortSignal): Promise<boolean> {
     const driver = this.#driverVersion();
     if (this.#listedFor === driver) return true;
     const { limits, now } = this.#options;
@@ -169,7 +171,7 @@ export class GpuWatch {
   }
 
   async #askGroup(
-    tool: NvidiaSmi,
+    tool: NvidiaTool,
     group: FieldGroup,
     signal: AbortSignal,
   ): Promise<Answer<GpuRows>> {
@@ -213,7 +215,7 @@ export class GpuWatch {
     }
   }
 
-  async #askProcesses(tool: NvidiaSmi, signal: AbortSignal): Promise<void> {
+  async #askProcesses(tool: NvidiaTool, signal: AbortSignal): Promise<void> {
     if (this.#options.heldGpus === undefined) return;
     const args = [
       `--query-compute-apps=${COMPUTE_APP_FIELDS.join(",")}`,
@@ -226,7 +228,7 @@ export class GpuWatch {
     this.#processes = { answer, at: this.#options.now() };
   }
 
-  async #askMig(tool: NvidiaSmi, mode: Answer<GpuRows>, signal: AbortSignal): Promise<void> {
+  async #askMig(tool: NvidiaTool, mode: Answer<GpuRows>, signal: AbortSignal): Promise<void> {
     const enabled = mode.kind === "answered" &&
       [...mode.value.rows.values()].some((row) =>
         textOf(row, "mig.mode.current")?.toLowerCase() === "enabled"
@@ -237,7 +239,7 @@ export class GpuWatch {
   }
 
   /** Links do not change while the same GPUs are there; what could not be read is tried again. */
-  async #askTopology(tool: NvidiaSmi, signal: AbortSignal): Promise<void> {
+  async #askTopology(tool: NvidiaTool, signal: AbortSignal): Promise<void> {
     const { limits, now } = this.#options;
     const gpus = [...this.#known.keys()].sort().join();
     if (this.#known.size < 2) return;

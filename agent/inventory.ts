@@ -17,6 +17,9 @@ import {
 } from "@heddle/proto/gen/types";
 import { cpuProblem } from "./core/host/cpu_flags.ts";
 import type { GpuClassOverride } from "./core/gpu/gpu_class.ts";
+import { addressesOf, type HostFacts, runsUnderWindows } from "./core/host/host_facts.ts";
+import { addressNotLocal, managementInterface } from "./core/host/management_interface.ts";
+import type { NodeProblem } from "./core/problem.ts";
 import type { DeclaredFabric } from "./core/rdma/declared_fabric.ts";
 import { type RdmaReading, surveyRdma } from "./core/rdma/rdma_survey.ts";
 import {
@@ -27,9 +30,10 @@ import {
   encodeModelFile,
   encodeProblem,
 } from "./edge/encode_inventory.ts";
-import { readHost, readMemoryBytes, runsUnderWindows } from "./edge/hardware/host.ts";
+import { readHost } from "./edge/hardware/host.ts";
 import { readRdma } from "./edge/hardware/infiniband.ts";
-import { readText } from "./edge/hardware/sysfs.ts";
+import { NvidiaSmi, type NvidiaTool } from "./edge/hardware/nvidia_smi.ts";
+import { MountedSysfs, type Sysfs, textAt } from "./edge/hardware/sysfs.ts";
 import { GPU_WATCH_LIMITS, GpuWatch, type GpuWatchLimits } from "./gpu_watch.ts";
 import { ModelWatch } from "./model_watch.ts";
 import { SingleFlight } from "./single_flight.ts";
@@ -101,6 +105,7 @@ export const DISCOVERY_LIMITS: DiscoveryLimits = {
 
 /** What both answers are made of. */
 interface Survey {
+  readonly host: HostFacts;
   readonly gpus: Gpu[];
   readonly driverVersion: string;
   readonly hcas: Hca[];
@@ -114,12 +119,42 @@ export function createDiscovery(
   options: DiscoveryOptions,
   limits: DiscoveryLimits = DISCOVERY_LIMITS,
 ): Discovery {
-  return new HardwareDiscovery(options, limits);
+  return createDiscoveryOf(machineSource(options), options, limits);
+}
+
+/** Discovery of another source than the machine itself: a recording of it, or a capture. */
+export function createDiscoveryOf(
+  source: HardwareSource,
+  options: DiscoveryOptions,
+  limits: DiscoveryLimits = DISCOVERY_LIMITS,
+): Discovery {
+  return new HardwareDiscovery(options, source, limits);
+}
+
+/** Where readings come from: the machine itself, or what was captured of one. */
+export interface HardwareSource {
+  readonly sysfs: Sysfs;
+  /** Undefined: there is no nvidia-smi. */
+  readonly nvidiaSmi: NvidiaTool | undefined;
+  /** Facts about the machine, read anew at each call. */
+  readonly host: () => HostFacts;
+}
+
+/** The machine itself. */
+export function machineSource(
+  options: Pick<DiscoveryOptions, "sysfsRoot" | "nvidiaSmi">,
+): HardwareSource {
+  return {
+    sysfs: new MountedSysfs(options.sysfsRoot),
+    nvidiaSmi: options.nvidiaSmi === undefined ? undefined : new NvidiaSmi(options.nvidiaSmi),
+    host: readHost,
+  };
 }
 
 class HardwareDiscovery implements Discovery {
   readonly #options: DiscoveryOptions;
   readonly #limits: DiscoveryLimits;
+  readonly #source: HardwareSource;
   readonly #wsl: boolean;
   readonly #gpus: GpuWatch;
   readonly #models: ModelWatch;
@@ -130,14 +165,16 @@ class HardwareDiscovery implements Discovery {
   /** The list of files that was given out last, as text. */
   #filesGiven: string | undefined;
 
-  constructor(options: DiscoveryOptions, limits: DiscoveryLimits) {
+  constructor(options: DiscoveryOptions, source: HardwareSource, limits: DiscoveryLimits) {
     this.#options = options;
     this.#limits = limits;
-    this.#wsl = runsUnderWindows() || (options.nvidiaSmi?.startsWith("/usr/lib/wsl/") ?? false);
+    this.#source = source;
+    this.#wsl = runsUnderWindows(source.host()) ||
+      (source.nvidiaSmi?.path.startsWith("/usr/lib/wsl/") ?? false);
     this.#models = new ModelWatch(options.modelDirs, options.now);
     this.#gpus = new GpuWatch({
-      sysfsRoot: options.sysfsRoot,
-      nvidiaSmi: options.nvidiaSmi,
+      sysfs: source.sysfs,
+      nvidiaSmi: source.nvidiaSmi,
       overrides: options.gpuClassOverride ?? [],
       heldGpus: options.heldGpus,
       wsl: this.#wsl,
@@ -147,42 +184,40 @@ class HardwareDiscovery implements Discovery {
   }
 
   async inventory(signal: AbortSignal): Promise<Inventory> {
-    const { enginePorts, labels } = this.#options;
-    const survey = await this.#survey(this.#limits.inventoryWaitMs, signal);
-    const host = readHost(this.#options.managementAddress);
+    const { enginePorts, labels, managementAddress } = this.#options;
+    const { host, ...survey } = await this.#survey(this.#limits.inventoryWaitMs, signal);
     const files = this.#models.files();
     this.#filesGiven = JSON.stringify(files);
     return create(InventorySchema, {
+      ...survey,
       hostname: host.hostname,
       os: host.os,
       arch: host.arch,
       cpuCount: host.cpuCount,
       ...(host.memoryBytes === undefined ? {} : { memoryBytes: BigInt(host.memoryBytes) }),
-      managementInterface: host.managementInterface,
-      ...survey,
+      managementInterface: managementInterface(managementAddress, host.interfaces ?? []) ?? "",
       modelFiles: files.map(encodeModelFile),
       modelFilesPresent: true,
       enginePortFirst: enginePorts.first,
       enginePortLast: enginePorts.last,
       enginePortBlock: enginePorts.block,
       labels: { ...labels },
-      problems: [...host.problems.map(encodeProblem), ...survey.problems],
     });
   }
 
   async live(signal: AbortSignal): Promise<LiveHardware> {
-    const { driverVersion: _, ...survey } = await this.#survey(this.#limits.liveWaitMs, signal);
-    const memoryBytes = readMemoryBytes();
+    const survey = await this.#survey(this.#limits.liveWaitMs, signal);
+    const { memoryBytes } = survey.host;
     const files = this.#models.files();
     const text = JSON.stringify(files);
     const changed = text !== this.#filesGiven;
     this.#filesGiven = text;
     return {
-      ...survey,
-      problems: [
-        ...readHost(this.#options.managementAddress).problems.map(encodeProblem),
-        ...survey.problems,
-      ],
+      gpus: survey.gpus,
+      hcas: survey.hcas,
+      fabrics: survey.fabrics,
+      modelDirs: survey.modelDirs,
+      problems: survey.problems,
       modelFiles: changed ? files.map(encodeModelFile) : undefined,
       memoryBytes: memoryBytes === undefined ? undefined : BigInt(memoryBytes),
     };
@@ -194,25 +229,29 @@ class HardwareDiscovery implements Discovery {
       this.#rdmaFlight.within(waitMs, signal, () => this.#readSysfs()),
       this.#models.refresh(waitMs, signal),
     ]);
-    const memoryBytes = readMemoryBytes();
-    const systemMemoryMib = memoryBytes === undefined
+    const host = this.#source.host();
+    const systemMemoryMib = host.memoryBytes === undefined
       ? undefined
-      : Math.floor(memoryBytes / 1024 ** 2);
+      : Math.floor(host.memoryBytes / 1024 ** 2);
     const gpus = this.#gpus.survey(systemMemoryMib, !answered);
     const rdma = surveyRdma({
-      sysfsRoot: this.#options.sysfsRoot,
+      sysfsRoot: this.#source.sysfs.root,
       rdma: this.#rdma,
       pci: this.#gpus.pci(),
       declared: this.#options.fabrics,
+      addresses: addressesOf(host),
       wsl: this.#wsl,
     });
     const problems = [
+      ...host.problems,
+      ...this.#addressProblems(host),
       ...gpus.problems,
       ...rdma.problems,
       ...this.#models.problems(),
       cpuProblem(this.#cpuModalias) ?? [],
     ].flat();
     return {
+      host,
       gpus: gpus.gpus.map(encodeGpu),
       driverVersion: gpus.driverVersion,
       hcas: rdma.ports.map(encodeHca),
@@ -222,10 +261,16 @@ class HardwareDiscovery implements Discovery {
     };
   }
 
+  #addressProblems({ interfaces }: HostFacts): readonly NodeProblem[] {
+    const { managementAddress } = this.#options;
+    if (interfaces === undefined) return [];
+    return managementInterface(managementAddress, interfaces) === undefined
+      ? [addressNotLocal(managementAddress, interfaces)]
+      : [];
+  }
+
   async #readSysfs(): Promise<void> {
-    this.#rdma = await readRdma(this.#options.sysfsRoot);
-    this.#cpuModalias ??= await readText(
-      `${this.#options.sysfsRoot}/devices/system/cpu/modalias`,
-    );
+    this.#rdma = await readRdma(this.#source.sysfs);
+    this.#cpuModalias ??= await textAt(this.#source.sysfs, "devices/system/cpu/modalias");
   }
 }

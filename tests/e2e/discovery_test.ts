@@ -115,7 +115,7 @@ Deno.test("inventory() of a machine with nothing says what is missing and what t
 });
 
 Deno.test("inventory() survives a sysfs that Deno refuses to read", async () => {
-  // The test's own set reads everything but this: /sys itself takes --allow-all.
+  // The set of the tests reads everything but this: Deno guards /sys itself.
   await withNode(H100_NODE, async ({ discovery }) => {
     const { problems, fabrics, gpus } = await discovery.inventory(never);
     equal(gpus.length, 8);

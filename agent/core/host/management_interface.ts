@@ -1,5 +1,7 @@
 /** Which interface holds the node's management address. */
 
+import type { NodeProblem } from "../problem.ts";
+
 /** One address of one interface, as the system lists it. */
 export interface InterfaceAddress {
   readonly name: string;
@@ -35,4 +37,17 @@ function normalised(address: string): string {
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
   return [...left, ...Array<string>(zeros).fill("0"), ...right]
     .map((group) => group.replace(/^0+(?=.)/, "")).join(":");
+}
+
+/** The problem of a node none of whose interfaces holds its management address. */
+export function addressNotLocal(
+  address: string,
+  interfaces: readonly InterfaceAddress[],
+): NodeProblem {
+  const seen = interfaces.map((each) => `${each.address} (${each.name})`).join(", ");
+  return {
+    reason: "management_address_not_local",
+    detail: `No interface of this node holds its management address ${address}; it has ${seen}.`,
+    remedy: "Set the node's address to one that it holds; behind NAT, set advertise_address apart.",
+  };
 }

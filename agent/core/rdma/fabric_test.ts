@@ -10,6 +10,7 @@ function port(over: Partial<PortReading> = {}): PortReading {
     physState: "5: LinkUp",
     linkLayer: "InfiniBand",
     rate: "400 Gb/sec (4X NDR)",
+    gids: [],
     ...over,
   };
 }

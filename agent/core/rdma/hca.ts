@@ -5,6 +5,7 @@
  */
 
 import type { HcaProblem } from "../problem.ts";
+import { type GidEntry, roceGidIndex } from "./gid.ts";
 
 /** A device as sysfs tells it; undefined is a file that is missing or cannot be read. */
 export interface HcaReading {
@@ -31,6 +32,8 @@ export interface PortReading {
   readonly physState: string | undefined;
   readonly linkLayer: string | undefined;
   readonly rate: string | undefined;
+  /** Used entries of its GID table; empty for InfiniBand. */
+  readonly gids: readonly GidEntry[];
 }
 
 export type LinkLayer = "infiniband" | "ethernet";
@@ -43,6 +46,8 @@ export interface HcaPort {
   readonly active: boolean;
   readonly rateGbps: number | undefined;
   readonly numaNode: number | undefined;
+  /** Entry of the GID table for RoCE v2 over IPv4; undefined for none, and for InfiniBand. */
+  readonly roceGidIndex: number | undefined;
   /** The declared fabric it belongs to; empty for none. */
   readonly fabric: string;
   /** Why it cannot carry traffic. Empty means usable. */
@@ -62,14 +67,20 @@ export interface HcaSurvey {
 
 const AMAZON = "0x1d0f";
 
-/** Sorts the devices into adapters and others, and judges each port. Never throws. */
-export function surveyHcas(readings: readonly HcaReading[]): HcaSurvey {
+/**
+ * Sorts the devices into adapters and others, and judges each port. `addresses` are the node's own,
+ * by network interface. Never throws.
+ */
+export function surveyHcas(
+  readings: readonly HcaReading[],
+  addresses: ReadonlyMap<string, readonly string[]> = new Map(),
+): HcaSurvey {
   const ports: HcaPort[] = [];
   const excluded: ExcludedHca[] = [];
   for (const reading of readings) {
     const why = exclusionOf(reading);
     if (why !== undefined) excluded.push({ name: reading.name, why });
-    else ports.push(...reading.ports.map((port) => judgePort(reading, port)));
+    else ports.push(...reading.ports.map((port) => judgePort(reading, port, addresses)));
   }
   return { ports, excluded };
 }
@@ -95,7 +106,11 @@ function exclusionOf(reading: HcaReading): string | undefined {
   return undefined;
 }
 
-function judgePort(reading: HcaReading, port: PortReading): HcaPort {
+function judgePort(
+  reading: HcaReading,
+  port: PortReading,
+  addresses: ReadonlyMap<string, readonly string[]>,
+): HcaPort {
   const state = stateNumber(port.state);
   const linkLayer = linkLayerOf(port.linkLayer);
   const problems: HcaProblem[] = [];
@@ -135,6 +150,7 @@ function judgePort(reading: HcaReading, port: PortReading): HcaPort {
     active: state === ACTIVE,
     rateGbps: rateGbps(port.rate),
     numaNode: numaNode(reading.numaNode),
+    roceGidIndex: linkLayer === "ethernet" ? roceGidIndex(port.gids, addresses) : undefined,
     fabric: "",
     problems,
   };

@@ -18,6 +18,8 @@ export interface RdmaReadings {
   readonly rdma: RdmaReading;
   readonly pci: PciSurvey;
   readonly declared: readonly DeclaredFabric[];
+  /** The node's addresses by network interface. */
+  readonly addresses: ReadonlyMap<string, readonly string[]>;
   /** Windows' subsystem: whatever it shows, it is no node of a fabric. */
   readonly wsl: boolean;
 }
@@ -31,7 +33,7 @@ export interface RdmaSurvey {
 /** Judges adapters and fabrics. Pure; never throws. */
 export function surveyRdma(readings: RdmaReadings): RdmaSurvey {
   const { rdma, declared } = readings;
-  const survey = surveyHcas(rdma.kind === "devices" ? rdma.devices : []);
+  const survey = surveyHcas(rdma.kind === "devices" ? rdma.devices : [], readings.addresses);
   const own = readingProblem(readings);
   const unreadable = rdma.kind === "devices" || own === undefined
     ? undefined

@@ -10,6 +10,7 @@ function reasons(over: Partial<RdmaReadings>): string[] {
     rdma: { kind: "missing" },
     pci: { kind: "read", gpus: [], rdmaCapable: [] },
     declared: [],
+    addresses: new Map(),
     wsl: false,
     ...over,
   }).problems.map((problem) => problem.reason);

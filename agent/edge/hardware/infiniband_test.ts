@@ -1,45 +1,20 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import fc from "fast-check";
-import { surveyHcas } from "../../core/rdma/hca.ts";
+import { parseSysfsCapture } from "../../core/host/sysfs_capture.ts";
+import { type HcaSurvey, surveyHcas } from "../../core/rdma/hca.ts";
+import { CapturedSysfs } from "./captured_sysfs.ts";
 import { readRdma } from "./infiniband.ts";
 
 const FIXTURES = new URL("../../../tests/fixtures/hardware/sysfs/", import.meta.url);
 
-/**
- * Lays a captured tree out below a temporary root. A file that the kernel refuses to read (EINVAL)
- * is a folder here: opening works and reading fails, too.
- */
-async function lay(root: string, tsv: string): Promise<void> {
-  for (const line of tsv.split("\n")) {
-    const [path, content] = line.split("\t");
-    if (path === undefined || content === undefined || line.startsWith("#")) continue;
-    const at = `${root}/class/infiniband/${path}`;
-    await Deno.mkdir(at.replace(/\/[^/]*$/, ""), { recursive: true });
-    if (content === "!EINVAL") await Deno.mkdir(at);
-    else if (content.startsWith("-> ")) {
-      const target = `${root}/class/infiniband/${content.slice(3)}`;
-      await Deno.mkdir(target, { recursive: true });
-      await Deno.symlink(content.slice(3), at);
-    } else await Deno.writeTextFile(at, `${content}\n`);
-  }
+async function surveyOf(tsv: string): Promise<HcaSurvey> {
+  const capture = parseSysfsCapture(tsv, "class/infiniband/");
+  const reading = await readRdma(new CapturedSysfs("captured", capture));
+  return surveyHcas(reading.kind === "devices" ? reading.devices : []);
 }
 
-async function withTree<T>(tsv: string, use: (root: string) => Promise<T>): Promise<T> {
-  const root = await Deno.makeTempDir();
-  try {
-    await lay(root, tsv);
-    return await use(root);
-  } finally {
-    await Deno.remove(root, { recursive: true });
-  }
-}
-
-async function survey(file: string) {
-  const tsv = await Deno.readTextFile(new URL(file, FIXTURES));
-  return await withTree(tsv, async (root) => {
-    const reading = await readRdma(root);
-    return surveyHcas(reading.kind === "devices" ? reading.devices : []);
-  });
+async function survey(file: string): Promise<HcaSurvey> {
+  return await surveyOf(await Deno.readTextFile(new URL(file, FIXTURES)));
 }
 
 Deno.test("readRdma() reads a GB10's one card as four devices, two of them up", async () => {
@@ -77,32 +52,29 @@ Deno.test("readRdma() reads devices without the usual files", async () => {
   ok(ports.every((each) => each.problems.length > 0));
 });
 
-Deno.test("readRdma() reads a RoCE port", async () => {
+Deno.test("readRdma() finds the GID for RoCE v2 over IPv4", async () => {
   const { ports } = await survey("roce-gid-table-host.tsv");
   equal(ports[0]?.linkLayer, "ethernet");
+  equal(ports[0]?.roceGidIndex, 3);
 });
 
 Deno.test("readRdma() knows a switch's management function and a virtual function", async () => {
-  const tree = [
+  const { ports, excluded } = await surveyOf([
     "mlx5_0/device/vendor\t0x15b3",
-    "mlx5_0/device/vpd\t\u0082*NVSwitch\u0090SMDL=SW_MNG",
+    "mlx5_0/device/vpd\t*NVSwitch SMDL=SW_MNG",
     "mlx5_0/ports/1/state\t4: ACTIVE",
     "mlx5_1/device/vendor\t0x15b3",
-    "mlx5_1/device/physfn/vendor\t0x15b3",
+    "mlx5_1/device/physfn\t-> ../0000:10:00.0",
     "mlx5_1/ports/1/state\t4: ACTIVE",
-  ].join("\n");
-  await withTree(tree, async (root) => {
-    const reading = await readRdma(root);
-    const { ports, excluded } = surveyHcas(reading.kind === "devices" ? reading.devices : []);
-    deepEqual(ports, []);
-    deepEqual(excluded.map((each) => each.name), ["mlx5_0", "mlx5_1"]);
-  });
+  ].join("\n"));
+  deepEqual(ports, []);
+  deepEqual(excluded.map((each) => each.name), ["mlx5_0", "mlx5_1"]);
 });
 
-Deno.test("readRdma() says that there is no class directory", async () => {
-  await withTree("", async (root) => {
-    deepEqual(await readRdma(root), { kind: "missing" });
-  });
+Deno.test("readRdma() says that there is no class directory, or that it may not be read", async () => {
+  const read = (tsv: string) => readRdma(new CapturedSysfs("captured", parseSysfsCapture(tsv)));
+  deepEqual(await read(""), { kind: "missing" });
+  equal((await read("class/infiniband\t!EACCES")).kind, "unreadable");
 });
 
 Deno.test("surveyHcas() never throws, and every HCA that it returns stands in the input", () => {
@@ -122,6 +94,7 @@ Deno.test("surveyHcas() never throws, and every HCA that it returns stands in th
     physState: text,
     linkLayer: text,
     rate: text,
+    gids: fc.constant([]),
   });
   const reading = fc.record({
     name: fc.string(),

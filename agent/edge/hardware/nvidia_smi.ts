@@ -27,7 +27,18 @@ export type CallResult =
 /** Most bytes kept of a call's stdout and of its stderr; the largest honest answer is under 200 KB. */
 const OUTPUT_BYTES_MAX = 4 * 1024 * 1024;
 
-export class NvidiaSmi {
+/** Something that answers as nvidia-smi does. */
+export interface NvidiaTool {
+  readonly path: string;
+  /**
+   * One call. The caller waits for its result before the next. Rejects only when `signal` aborts.
+   */
+  run(args: readonly string[], deadlineMs: number, signal: AbortSignal): Promise<CallResult>;
+  /** Resolves when no abandoned call is left. May never do so. */
+  idle(): Promise<void>;
+}
+
+export class NvidiaSmi implements NvidiaTool {
   readonly #path: string;
   #abandoned:
     | { readonly call: string; readonly child: Deno.ChildProcess; readonly ended: Promise<void> }

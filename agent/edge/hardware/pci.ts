@@ -1,32 +1,38 @@
-/** Reads the PCI functions below `<root>/bus/pci/devices` that GPUs and RDMA adapters are. */
+/** Reads the PCI functions below `bus/pci/devices` that GPUs and RDMA adapters are. */
 
 import type { PciSurvey } from "../../core/host/pci_survey.ts";
 import { pciAddress } from "../../core/nvidia/pci_address.ts";
 import { numaNode } from "../../core/rdma/hca.ts";
-import { linkName, listNames, readText } from "./sysfs.ts";
+import { type Sysfs, textAt } from "./sysfs.ts";
 
 const NVIDIA = "0x10de";
 const MELLANOX = "0x15b3";
 
 /** Reads the bus. Never throws. */
-export async function readPci(root: string): Promise<PciSurvey> {
-  const folder = `${root}/bus/pci/devices`;
-  const listing = await listNames(folder);
+export async function readPci(sysfs: Sysfs): Promise<PciSurvey> {
+  const folder = "bus/pci/devices";
+  const listing = await sysfs.list(folder);
   if (listing.kind === "missing") return { kind: "missing" };
   if (listing.kind !== "names") {
     return { kind: listing.kind, message: listing.message };
   }
   const functions = await Promise.all(listing.names.map(async (name) => {
-    const vendor = await readText(`${folder}/${name}/vendor`);
+    const vendor = await textAt(sysfs, `${folder}/${name}/vendor`);
     if (vendor !== NVIDIA && vendor !== MELLANOX) return undefined;
     const address = pciAddress(name);
     if (address === undefined) return undefined;
     const [pciClass, numa, driver] = await Promise.all([
-      readText(`${folder}/${name}/class`),
-      readText(`${folder}/${name}/numa_node`),
-      linkName(`${folder}/${name}/driver`),
+      textAt(sysfs, `${folder}/${name}/class`),
+      textAt(sysfs, `${folder}/${name}/numa_node`),
+      sysfs.target(`${folder}/${name}/driver`),
     ]);
-    return { address, vendor, pciClass: pciClass ?? "", numaNode: numaNode(numa), driver };
+    return {
+      address,
+      vendor,
+      pciClass: pciClass ?? "",
+      numaNode: numaNode(numa),
+      driver: driver?.split("/").at(-1),
+    };
   }));
   const found = functions.filter((each) => each !== undefined);
   return {
