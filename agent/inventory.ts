@@ -34,9 +34,9 @@ import { readHost } from "./edge/hardware/host.ts";
 import { readRdma } from "./edge/hardware/infiniband.ts";
 import { NvidiaSmi, type NvidiaTool } from "./edge/hardware/nvidia_smi.ts";
 import { MountedSysfs, type Sysfs, textAt } from "./edge/hardware/sysfs.ts";
-import { GPU_WATCH_LIMITS, GpuWatch, type GpuWatchLimits } from "./gpu_watch.ts";
-import { ModelWatch } from "./model_watch.ts";
-import { SingleFlight } from "./single_flight.ts";
+import { GPU_WATCH_LIMITS, GpuWatch, type GpuWatchLimits } from "./discovery/gpu_watch.ts";
+import { ModelWatch } from "./discovery/model_watch.ts";
+import { SingleFlight } from "./discovery/single_flight.ts";
 
 export type { DeclaredFabric } from "./core/rdma/declared_fabric.ts";
 

@@ -7,20 +7,20 @@ import {
   COMPUTE_APP_FIELDS,
   type ComputeApp,
   parseComputeApps,
-} from "./core/nvidia/compute_apps.ts";
-import { type GpuSurvey, surveyGpus } from "./core/gpu/gpu_facts.ts";
-import type { GpuClassOverride } from "./core/gpu/gpu_class.ts";
-import { parseMigList } from "./core/nvidia/mig_list.ts";
-import { mergeRows, parseCsv, type Row, textOf } from "./core/nvidia/nvidia_csv.ts";
-import { failureOf } from "./core/nvidia/nvidia_failure.ts";
-import { type FieldGroup, fieldsToAsk, parseFieldList } from "./core/nvidia/nvidia_fields.ts";
-import type { Answer, GpuReadings, GpuRows } from "./core/gpu/readings.ts";
-import { throttled } from "./core/nvidia/throttling.ts";
-import { parseTopology, type TopologyReading } from "./core/nvidia/topology.ts";
-import type { PciSurvey } from "./core/host/pci_survey.ts";
-import type { CallResult, NvidiaTool } from "./edge/hardware/nvidia_smi.ts";
-import { readPci } from "./edge/hardware/pci.ts";
-import type { Sysfs } from "./edge/hardware/sysfs.ts";
+} from "../core/nvidia/compute_apps.ts";
+import { type GpuSurvey, surveyGpus } from "../core/gpu/gpu_facts.ts";
+import type { GpuClassOverride } from "../core/gpu/gpu_class.ts";
+import { parseMigList } from "../core/nvidia/mig_list.ts";
+import { mergeRows, parseCsv, type Row, textOf } from "../core/nvidia/nvidia_csv.ts";
+import { failureOf } from "../core/nvidia/nvidia_failure.ts";
+import { type FieldGroup, fieldsToAsk, parseFieldList } from "../core/nvidia/nvidia_fields.ts";
+import type { Answer, GpuReadings, GpuRows } from "../core/gpu/readings.ts";
+import { throttled } from "../core/nvidia/throttling.ts";
+import { parseTopology, type TopologyReading } from "../core/nvidia/topology.ts";
+import type { PciSurvey } from "../core/host/pci_survey.ts";
+import type { CallResult, NvidiaTool } from "../edge/hardware/nvidia_smi.ts";
+import { readPci } from "../edge/hardware/pci.ts";
+import type { Sysfs } from "../edge/hardware/sysfs.ts";
 
 export interface GpuWatchOptions {
   readonly sysfs: Sysfs;

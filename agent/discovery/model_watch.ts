@@ -1,13 +1,13 @@
 /** Keeps what is known of the model directories: their room now, their files as last looked through. */
 
-import { type FoundFile, modelFiles } from "./core/host/model_files.ts";
-import type { NodeProblem } from "./core/problem.ts";
+import { type FoundFile, modelFiles } from "../core/host/model_files.ts";
+import type { NodeProblem } from "../core/problem.ts";
 import {
   type DirectoryRoom,
   type DirectoryScan,
   readRoom,
   scanDirectory,
-} from "./edge/hardware/model_dirs.ts";
+} from "../edge/hardware/model_dirs.ts";
 import { SingleFlight } from "./single_flight.ts";
 
 /** A scan reads every entry, perhaps over a network, and files rarely change. */
