@@ -6,7 +6,7 @@
  * libraries may come before; what is on a line of its own, or after the word version, counts most.
  */
 export function engineVersion(output: string): string | undefined {
-  const lines = output.replaceAll(/\x1b\[[0-9;]*[A-Za-z]/g, "").split(/\r?\n/).map((line) =>
+  const lines = output.replaceAll(COLOUR, "").split(/\r?\n/).map((line) =>
     line.trim()
   );
   for (const pattern of PATTERNS) {
@@ -18,6 +18,7 @@ export function engineVersion(output: string): string | undefined {
   return undefined;
 }
 
+const COLOUR = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*[A-Za-z]`, "g");
 const NUMBER = String.raw`\d+(?:\.\d+)+(?:[-+.]?[A-Za-z0-9]+)*`;
 const PATTERNS: readonly RegExp[] = [
   /^version:\s*(b?\d+)\b/i,

@@ -1,6 +1,6 @@
 /** What an engine's adapter is: a pure description of how to run one kind of engine. */
-import type { ShardSpec } from "../core/shard/shard.ts";
-import type { FailureReason } from "../core/shard/shard.ts";
+import type { LoadNames } from "../core/engine_load.ts";
+import type { FailureReason, ShardSpec } from "../core/shard/shard.ts";
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -40,13 +40,6 @@ export type Built =
     readonly modelFile?: string;
   }
   | { readonly kind: "refused"; readonly reason: FailureReason; readonly message: string };
-
-/** Names of an engine's metrics, first name that exists counts; engines rename them. */
-export interface LoadNames {
-  readonly running: readonly string[];
-  readonly waiting: readonly string[];
-  readonly kvUsage: readonly string[];
-}
 
 export interface EngineAdapter {
   readonly name: string;

@@ -1,0 +1,258 @@
+/** The agent's parts, put together for one node. */
+import { logger } from "@heddle/common/log";
+import type { ProgramMetrics } from "@heddle/common/metrics";
+import { readTlsFiles } from "@heddle/common/mtls_files";
+import { connectRpc } from "@heddle/common/rpc_client";
+import { delay, spawnTask } from "@heddle/common/task";
+import { Commands } from "./commands.ts";
+import { type Config, controlUrls, type EngineConfig } from "./config.ts";
+import { EngineVersions } from "./edge/engine/versions.ts";
+import { ProcessLauncher } from "./edge/launcher/process.ts";
+import { readBootId } from "./edge/launcher/shim.ts";
+import { lockState } from "./edge/state_lock.ts";
+import { OwnLog } from "./edge/log/own_log.ts";
+import { addressTowards } from "./edge/own_address.ts";
+import { encodeStatus } from "./edge/session/encode.ts";
+import { Session } from "./edge/session/session.ts";
+import { ShardStore } from "./edge/shard_store.ts";
+import { Effects } from "./effects.ts";
+import { adapterOf } from "./engines/adapters.ts";
+import { basicEnvironment, type NodeEnvironment } from "./engines/environment.ts";
+import { createDiscovery, type Discovery } from "./inventory.ts";
+import { sendLog } from "./log_sources.ts";
+import { type AgentMetrics, agentMetrics } from "./metrics.ts";
+import { NodeReport } from "./node_report.ts";
+import { prepare } from "./prepare.ts";
+import { Supervisor } from "./supervisor.ts";
+
+const log = logger("agent");
+
+/** Between looks for a route to control, on a node that was told no address. */
+const ROUTE_POLL_MS = 2_000;
+/** The first registration waits this long for the engines: control then places at once. */
+const FIRST_LOOK_MS_MAX = 3_000;
+
+/** What every part is built from. */
+export interface AgentOptions {
+  readonly config: Config;
+  readonly node: string;
+  /** Absolute path of heddle-shim. */
+  readonly shim: string;
+  readonly nvidiaSmi: string | undefined;
+}
+
+/** The parts of an agent that need no control. */
+export interface Agent {
+  readonly supervisor: Supervisor;
+  readonly engines: EngineVersions;
+  readonly report: NodeReport;
+  readonly store: ShardStore;
+  readonly launcher: ProcessLauncher;
+}
+
+/** What is told when something changes; a session sets it. */
+interface Listeners {
+  onStatus: ConstructorParameters<typeof Supervisor>[0]["onStatus"];
+  onEngines: () => void;
+}
+
+/** Waits for a route to control when the configuration names no address. */
+export async function managementAddress(config: Config, signal: AbortSignal): Promise<string> {
+  if (config.address !== undefined) return config.address;
+  for (let told = false;; told = true) {
+    const address = await addressTowards(controlUrls(config));
+    if (address !== undefined) return address;
+    if (!told) log.warning("Waiting for a route to control to learn this node's address from");
+    await delay(ROUTE_POLL_MS, signal);
+    signal.throwIfAborted();
+  }
+}
+
+/** Builds the parts; starts nothing. `address` is the management address. */
+export async function buildAgent(
+  options: AgentOptions,
+  address: string,
+  listeners: Listeners,
+): Promise<Agent> {
+  const { config, shim } = options;
+  const store = new ShardStore(config.state_directory);
+  await store.open();
+  const launcher = new ProcessLauncher({ shim, stateDirectory: config.state_directory });
+  const engines = new EngineVersions({
+    shim,
+    stateDirectory: config.state_directory,
+    engines: config.engines.map((engine) => namedEngine(engine, environmentFor(config, store, ""))),
+    onChange: () => listeners.onEngines(),
+  });
+  const discovery = discoveryOf(options, address, () => supervisor.heldGpus());
+  const effects = new Effects({
+    store,
+    launcher,
+    address,
+    makeHandle: () => crypto.randomUUID().replaceAll("-", ""),
+    prepare: (shard) =>
+      prepare(shard, {
+        address,
+        modelDirs: config.model_dirs,
+        engines: engines.survey.engines,
+        enginesProbed: engines.survey.probed,
+        environmentOf: (engine) => ({
+          ...environmentFor(config, store, report.managementInterface),
+          ofEngine: config.engines.find(({ name, path }) =>
+            name === engine.name && path === engine.path
+          )?.env ?? {},
+        }),
+      }),
+  });
+  const supervisor: Supervisor = new Supervisor({
+    store,
+    effects,
+    address,
+    ports: config.engine_ports,
+    gpus: () => report.gpus,
+    now: Date.now,
+    makeKey,
+    onStatus: (shard, status) => listeners.onStatus(shard, status),
+  });
+  const report: NodeReport = new NodeReport({
+    node: options.node,
+    bootId: await readBootId(shim),
+    agentInstance: crypto.randomUUID(),
+    address: config.advertise_address ?? address,
+    discovery,
+    engines,
+    supervisor,
+  });
+  return { supervisor, engines, report, store, launcher };
+}
+
+/** Runs the agent until `signal` aborts. Engines go on. */
+export async function runAgent(
+  options: AgentOptions,
+  metrics: ProgramMetrics,
+  lifecycle: { readonly signal: AbortSignal; readonly onReady: (session: Session) => void },
+): Promise<void> {
+  const { signal } = lifecycle;
+  using own = new OwnLog();
+  using _lock = await lockState(options.config.state_directory);
+  const address = await managementAddress(options.config, signal);
+  const listeners: Listeners = { onStatus: () => {}, onEngines: () => {} };
+  const agent = await buildAgent(options, address, listeners);
+  const { supervisor, engines } = agent;
+  const counts = agentMetrics(metrics.registry, {
+    ...agent,
+    connected: () => session.notConnected === undefined,
+  });
+  const session = sessionOf(options, agent, { own, counts });
+  listeners.onStatus = (shard, status) => {
+    if (status.state === "failed") {
+      counts.failures.inc({ engine: shard.spec.engine, reason: status.reason });
+    }
+    session.tell(encodeStatus(shard, status));
+  };
+  listeners.onEngines = () => session.nudge();
+  // Shards first: they need no engine to be looked at, and somebody may be using them.
+  await supervisor.adopt();
+  spawnTask("engines", () => engines.run(signal), signal);
+  await Promise.race([engines.looked, delay(FIRST_LOOK_MS_MAX, signal)]);
+  lifecycle.onReady(session);
+  await session.run(signal);
+  await supervisor.close();
+}
+
+function sessionOf(
+  { config, node }: AgentOptions,
+  { supervisor, report, store, launcher }: Agent,
+  { own, counts }: { readonly own: OwnLog; readonly counts: AgentMetrics },
+): Session {
+  const commands = new Commands({
+    supervisor,
+    onVerdict: (command, verdict) =>
+      counts.commands.inc({
+        command,
+        outcome: verdict.kind === "refused" ? verdict.reason : "accepted",
+      }),
+  });
+  const logs = {
+    own,
+    store,
+    launcher,
+    find: (shardId: string) => supervisor.find(shardId),
+    sources: () => supervisor.statuses().map(({ shard }) => shard.spec.shardId),
+  };
+  return new Session({
+    node,
+    controls: controlUrls(config),
+    connect: async (url) =>
+      connectRpc({
+        url,
+        // Read anew each time: certificates are renewed while the agent runs.
+        tls: config.tls === undefined ? undefined : await readTlsFiles(config.tls),
+      }),
+    hooks: {
+      register: (signal) => report.register(signal),
+      heartbeat: (signal) => {
+        counts.heartbeats.inc();
+        return report.heartbeat(signal);
+      },
+      startShard: (command) => commands.startShard(command),
+      stopShard: (command) => commands.stopShard(command),
+      readLog: (command, send, signal) => sendLog(logs, command, send, signal),
+      onRegistered: () => counts.registrations.inc(),
+      onLost: () => log.info("Engines go on without control"),
+    },
+  });
+}
+
+/** Hardware discovery as the configuration wants it. */
+function discoveryOf(
+  { config, nvidiaSmi }: AgentOptions,
+  address: string,
+  heldGpus: () => ReadonlySet<string>,
+): Discovery {
+  return createDiscovery({
+    sysfsRoot: config.sysfs_root,
+    nvidiaSmi,
+    fabrics: config.fabrics.map(({ name, hcas, link_layer, rate_gbps }) => ({
+      name,
+      hcas,
+      ...(link_layer === undefined ? {} : { linkLayer: link_layer }),
+      ...(rate_gbps === undefined ? {} : { rateGbps: rate_gbps }),
+    })),
+    modelDirs: config.model_dirs,
+    enginePorts: config.engine_ports,
+    labels: config.labels,
+    now: Date.now,
+    managementAddress: address,
+    heldGpus,
+  });
+}
+
+function environmentFor(
+  config: Config,
+  store: ShardStore,
+  managementInterface: string,
+): NodeEnvironment {
+  return {
+    home: store.home,
+    managementInterface,
+    engineEnv: config.engine_env,
+    ofEngine: {},
+  };
+}
+
+function namedEngine(engine: EngineConfig, node: NodeEnvironment) {
+  const { name, path, env, version_args } = engine;
+  return {
+    name,
+    path,
+    versionArgs: version_args ?? adapterOf(name)?.versionArgs(path) ?? ["--version"],
+    env: basicEnvironment({ ...node, ofEngine: env }, path),
+  };
+}
+
+// 256 random bits: a key that nobody guesses needs no slow hash.
+function makeKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  return `sk-heddle-replica-${bytes.toBase64({ alphabet: "base64url", omitPadding: true })}`;
+}

@@ -1,0 +1,170 @@
+/**
+ * Which of the configured engines really run. A program that is there need not work: an upgrade of
+ * something else can take a library away from it. So each is started for its version, now and then
+ * again, and only what answered is told to control.
+ */
+import { join } from "node:path";
+import { writeFileAtomic } from "@heddle/common/atomic_file";
+import { logger } from "@heddle/common/log";
+import { delay } from "@heddle/common/task";
+import { errorText } from "@heddle/proto/error";
+import { engineVersion } from "../../core/engine_version.ts";
+import { redactLine } from "../../core/redact_line.ts";
+import { shellEnv } from "../../core/shell_env.ts";
+import type { InstalledEngine } from "../../engines/engine.ts";
+import { cannotRun } from "../launcher/shim.ts";
+
+const log = logger("agent", "engines");
+
+/** A Python engine reads gigabytes of libraries before it says its version. */
+const PROBE_SECONDS_MAX = 120;
+const RECHECK_MS = 10 * 60_000;
+/** What did not work may be repaired any moment. */
+const RECHECK_FAILED_MS = 60_000;
+const WORDS_MAX = 500;
+
+/** An engine as the configuration names it. */
+export interface NamedEngine {
+  readonly name: string;
+  readonly path: string;
+  readonly versionArgs: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface EngineProblem {
+  readonly reason: "engine_not_working";
+  readonly detail: string;
+  readonly remedy: string;
+}
+
+export interface EngineSurvey {
+  /** False: nothing has been looked at yet. */
+  readonly probed: boolean;
+  readonly engines: readonly InstalledEngine[];
+  readonly problems: readonly EngineProblem[];
+}
+
+type Found =
+  | { readonly kind: "works"; readonly engine: InstalledEngine }
+  | { readonly kind: "fails"; readonly problem: EngineProblem };
+
+export interface EngineVersionsOptions {
+  readonly shim: string;
+  readonly stateDirectory: string;
+  readonly engines: readonly NamedEngine[];
+  /** Called after a look that changed something. */
+  readonly onChange: () => void;
+}
+
+export class EngineVersions {
+  readonly #options: EngineVersionsOptions;
+  readonly #looked = Promise.withResolvers<void>();
+  #survey: EngineSurvey = { probed: false, engines: [], problems: [] };
+
+  constructor(options: EngineVersionsOptions) {
+    this.#options = options;
+  }
+
+  get survey(): EngineSurvey {
+    return this.#survey;
+  }
+
+  /** Resolves after the first look. */
+  get looked(): Promise<void> {
+    return this.#looked.promise;
+  }
+
+  /** Looks now and again and again until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.look();
+      const failing = this.#survey.problems.length > 0;
+      await delay(failing ? RECHECK_FAILED_MS : RECHECK_MS, signal);
+    }
+  }
+
+  /** One look at every engine, one after the other: they read a lot. */
+  async look(): Promise<void> {
+    const engines: InstalledEngine[] = [];
+    const problems: EngineProblem[] = [];
+    for (const [index, named] of this.#options.engines.entries()) {
+      const found = await this.#probe(named, index);
+      if (found.kind === "works") engines.push(found.engine);
+      else problems.push(found.problem);
+    }
+    const survey = { probed: true, engines, problems };
+    this.#looked.resolve();
+    if (JSON.stringify(survey) === JSON.stringify(this.#survey)) return;
+    this.#survey = survey;
+    for (const { name, version, path } of engines) {
+      log.info("Engine works", { name, version, path });
+    }
+    for (const { detail, remedy } of problems) log.warning(detail, { remedy });
+    this.#options.onChange();
+  }
+
+  async #probe(named: NamedEngine, index: number): Promise<Found> {
+    const { name, path } = named;
+    const fails = (what: string, remedy: string): Found => ({
+      kind: "fails",
+      problem: {
+        reason: "engine_not_working",
+        detail: `Engine ${name} at ${path} does not work: ${what}`,
+        remedy,
+      },
+    });
+    let output: string;
+    try {
+      output = await this.#run(named, index);
+    } catch (error) {
+      return fails(errorText(error), "See that bin/heddle-shim can be run");
+    }
+    const [, said = "", code = ""] = /^([^]*?)\n#exit (\d*)\n?$/.exec(output) ?? [];
+    const words = lastWords(said || output);
+    if (output.includes("\n#timeout\n") || code === "") {
+      return fails(
+        `it did not say its version within ${PROBE_SECONDS_MAX} s${words}`,
+        `Run ${path} ${named.versionArgs.join(" ")} by hand and see where it hangs`,
+      );
+    }
+    if (code !== "0") {
+      return fails(
+        `it ended with code ${code}${words}`,
+        code === "127" || code === "126"
+          ? "Correct its path in agent.yaml, or install it there"
+          : "Repair its installation; the words are its own",
+      );
+    }
+    const version = engineVersion(said);
+    if (version === undefined) {
+      return fails(`it does not say its version${words}`, "Set version_args in agent.yaml");
+    }
+    return { kind: "works", engine: { name, path, version } };
+  }
+
+  async #run(named: NamedEngine, index: number): Promise<string> {
+    const { shim, stateDirectory } = this.#options;
+    const environment = join(stateDirectory, `engine-${index}.env`);
+    await writeFileAtomic(environment, shellEnv(named.env));
+    try {
+      const output = await new Deno.Command(shim, {
+        args: ["probe", environment, String(PROBE_SECONDS_MAX), named.path, ...named.versionArgs],
+        clearEnv: true,
+        stdin: "null",
+        detached: true,
+      }).output();
+      const complaint = new TextDecoder().decode(output.stderr).trim();
+      const text = new TextDecoder().decode(output.stdout);
+      return text === "" && complaint !== "" ? complaint : text;
+    } catch (error) {
+      throw cannotRun(shim, error);
+    }
+  }
+}
+
+// The last line of a failure says what failed; those before it say where.
+function lastWords(output: string): string {
+  const lines = output.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  const words = redactLine(lines.slice(-3).join(" | "), []).slice(-WORDS_MAX);
+  return words === "" ? "" : `: ${words}`;
+}

@@ -1,0 +1,133 @@
+/**
+ * Reads a growing file of lines, and keeps it bounded. The process that writes it opened it for
+ * appending, so cutting it to nothing is safe: the next line begins it anew.
+ */
+import { delay } from "@heddle/common/task";
+
+/** Size at which a log is cut, and how much of its end is kept beside it in FILE.old. */
+const LOG_BYTES_MAX = 64 * 1024 * 1024;
+const KEPT_BYTES = 4 * 1024 * 1024;
+/** How far back a tail looks: enough for thousands of lines. */
+const TAIL_BYTES_MAX = 4 * 1024 * 1024;
+/** A line longer than this is shown in pieces. */
+const LINE_LENGTH_MAX = 16 * 1024;
+const FOLLOW_POLL_MS = 200;
+const READ_BYTES = 64 * 1024;
+
+/** The last `count` lines, oldest first; none when the file does not exist. */
+export async function tailLines(path: string, count: number): Promise<readonly string[]> {
+  if (count === 0) return [];
+  const { text } = await readEnd(path, TAIL_BYTES_MAX);
+  const lines = linesOf(text);
+  if (lines.length >= count) return lines.slice(-count);
+  const { text: before } = await readEnd(`${path}.old`, KEPT_BYTES);
+  return [...linesOf(before), ...lines].slice(-count);
+}
+
+/** What follows the last `count` lines, batch by batch, until `signal` aborts. Yields those first. */
+export async function* followLines(
+  path: string,
+  count: number,
+  signal: AbortSignal,
+): AsyncGenerator<readonly string[]> {
+  const first = await tailLines(path, count);
+  let { size: at } = await readEnd(path, 0);
+  if (first.length > 0) yield first;
+  let rest = "";
+  const decoder = new TextDecoder();
+  while (!signal.aborted) {
+    const read = await readFrom(path, at);
+    if (read === undefined || read.bytes.length === 0) {
+      // Shorter than where we were: it was cut.
+      if (read !== undefined && read.size < at) at = 0;
+      else await delay(FOLLOW_POLL_MS, signal);
+      continue;
+    }
+    at += read.bytes.length;
+    const lines = (rest + decoder.decode(read.bytes, { stream: true })).split(/\r?\n/);
+    rest = lines.pop() ?? "";
+    if (rest.length > LINE_LENGTH_MAX) {
+      lines.push(rest);
+      rest = "";
+    }
+    if (lines.length > 0) yield lines.flatMap(pieces);
+  }
+}
+
+/** Cuts the file when it has grown too large. Returns true when it did. */
+export async function boundLog(path: string, bytesMax = LOG_BYTES_MAX): Promise<boolean> {
+  const size = await sizeOf(path);
+  if (size === undefined || size <= bytesMax) return false;
+  const { bytes } = await readEnd(path, Math.min(KEPT_BYTES, bytesMax));
+  await Deno.writeFile(`${path}.old`, bytes, { mode: 0o600 });
+  await Deno.truncate(path, 0);
+  return true;
+}
+
+async function sizeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await Deno.stat(path)).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+interface End {
+  readonly bytes: Uint8Array;
+  readonly text: string;
+  readonly size: number;
+}
+
+async function readEnd(path: string, bytesMax: number): Promise<End> {
+  const size = await sizeOf(path) ?? 0;
+  const from = Math.max(0, size - bytesMax);
+  const parts: Uint8Array[] = [];
+  for (let at = from; at < size;) {
+    const read = await readFrom(path, at);
+    if (read === undefined || read.bytes.length === 0) break;
+    parts.push(read.bytes.subarray(0, size - at));
+    at += read.bytes.length;
+  }
+  const bytes = new Uint8Array(await new Blob(parts.map((part) => part.slice())).arrayBuffer());
+  const text = new TextDecoder().decode(bytes);
+  // The first line is whole only when the file begins with it.
+  return { bytes, size, text: from === 0 ? text : text.slice(text.indexOf("\n") + 1) };
+}
+
+async function readFrom(
+  path: string,
+  at: number,
+): Promise<{ bytes: Uint8Array; size: number } | undefined> {
+  let file: Deno.FsFile;
+  try {
+    file = await Deno.open(path, { read: true });
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+  try {
+    const { size } = await file.stat();
+    if (size <= at) return { bytes: new Uint8Array(), size };
+    await file.seek(at, Deno.SeekMode.Start);
+    const buffer = new Uint8Array(Math.min(READ_BYTES, size - at));
+    const count = await file.read(buffer) ?? 0;
+    return { bytes: buffer.subarray(0, count), size };
+  } finally {
+    file.close();
+  }
+}
+
+function linesOf(text: string): readonly string[] {
+  const lines = text.split(/\r?\n/);
+  if (lines.at(-1) === "") lines.pop();
+  return lines.flatMap(pieces);
+}
+
+function pieces(line: string): readonly string[] {
+  if (line.length <= LINE_LENGTH_MAX) return [line];
+  return Array.from(
+    { length: Math.ceil(line.length / LINE_LENGTH_MAX) },
+    (_, index) => line.slice(index * LINE_LENGTH_MAX, (index + 1) * LINE_LENGTH_MAX),
+  );
+}

@@ -1,0 +1,28 @@
+/** The node's address: the one from which it reaches control. A default would be wrong on most nodes. */
+import { isLoopback } from "@heddle/common/address";
+
+const DIAL_MS_MAX = 3_000;
+
+/** Source address of the route to the first control that answers; undefined when none does. */
+export async function addressTowards(controls: readonly string[]): Promise<string | undefined> {
+  for (const control of controls) {
+    const url = new URL(control);
+    const host = url.hostname.replace(/^\[|\]$/g, "");
+    if (isLoopback(host)) return host === "localhost" ? "127.0.0.1" : host;
+    const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
+    const address = await sourceAddress(host, port);
+    if (address !== undefined) return address;
+  }
+  return undefined;
+}
+
+async function sourceAddress(hostname: string, port: number): Promise<string | undefined> {
+  const signal = AbortSignal.timeout(DIAL_MS_MAX);
+  try {
+    using connection = await Deno.connect({ hostname, port, signal });
+    return connection.localAddr.hostname;
+  } catch {
+    // Away, or not there: the next one is asked, and all of them again.
+    return undefined;
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * The agent's state directory:
+ *
+ *     node.json                            highest revision ever accepted
+ *     home/                                HOME of the engines
+ *     shards/s-<id>/state.json             what the shard is, with its key: 0600
+ *     shards/s-<id>/run-<handle>/          what belongs to one of its processes: env, log, exit
+ */
+import { join } from "node:path";
+import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { z } from "zod";
+import { readTextIfExists, writeFileAtomic } from "@heddle/common/atomic_file";
+import { errorText, HeddleError } from "@heddle/proto/error";
+import { ShardSpecSchema } from "@heddle/proto/gen/types";
+import { NO_REVISION, type Revision } from "@heddle/proto/revision";
+import { decodeDocument, encodeDocument } from "../core/shard/document.ts";
+import type { Shard, ShardSpec } from "../core/shard/shard.ts";
+import { specMessage } from "./wire_spec.ts";
+
+/** A shard's file that this version cannot use. */
+export interface Unusable {
+  readonly shardId: string;
+  /** The shard's folder, below which its processes have theirs. */
+  readonly directory: string;
+  readonly why: string;
+  readonly spec: ShardSpec | undefined;
+}
+
+export interface Loaded {
+  readonly shards: readonly Shard[];
+  /** Written by a newer agent: kept as they are. */
+  readonly unknownVersion: readonly Unusable[];
+  /** What was there cannot be told any more. */
+  readonly corrupt: readonly Unusable[];
+}
+
+const nodeSchema = z.object({
+  version: z.number(),
+  highest_revision: z.object({ term: z.number(), sequence: z.number() }),
+});
+
+export class ShardStore {
+  readonly #root: string;
+
+  constructor(stateDirectory: string) {
+    this.#root = stateDirectory;
+  }
+
+  /** HOME of the engines. */
+  get home(): string {
+    return join(this.#root, "home");
+  }
+
+  /** Makes the folders. Throws `system` when the state directory cannot be written. */
+  async open(): Promise<void> {
+    try {
+      for (const folder of [this.#shards, this.home]) {
+        await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+      }
+    } catch (error) {
+      throw new HeddleError(
+        "system",
+        `Cannot use the state directory ${this.#root}: ${errorText(error)}`,
+        { cause: error },
+      );
+    }
+  }
+
+  async readHighest(): Promise<Revision> {
+    const text = await readTextIfExists(join(this.#root, "node.json"));
+    if (text === undefined) return NO_REVISION;
+    try {
+      return nodeSchema.parse(JSON.parse(text)).highest_revision;
+    } catch {
+      // Then the shards' own revisions are the fence.
+      return NO_REVISION;
+    }
+  }
+
+  async writeHighest(highest: Revision): Promise<void> {
+    const node: z.input<typeof nodeSchema> = { version: 1, highest_revision: { ...highest } };
+    await writeFileAtomic(join(this.#root, "node.json"), `${JSON.stringify(node)}\n`);
+  }
+
+  /** Every shard there is a folder of. Never throws for what a folder holds. */
+  async load(): Promise<Loaded> {
+    const shards: Shard[] = [];
+    const unknownVersion: Unusable[] = [];
+    const corrupt: Unusable[] = [];
+    for await (const entry of Deno.readDir(this.#shards)) {
+      if (!entry.isDirectory || !entry.name.startsWith("s-")) continue;
+      const shardId = decodeId(entry.name);
+      const directory = join(this.#shards, entry.name);
+      const text = await readTextIfExists(join(directory, "state.json"));
+      const decoded = decodeDocument(text ?? "", decodeSpec);
+      if (decoded.kind === "shard" && decoded.shard.spec.shardId === shardId) {
+        shards.push(decoded.shard);
+      } else if (decoded.kind === "unknown_version") {
+        const why = `version ${decoded.version} is newer than this agent`;
+        unknownVersion.push({ shardId, directory, why, spec: decoded.spec });
+      } else {
+        const why = decoded.kind === "corrupt" ? decoded.why : "it is of another shard";
+        corrupt.push({ shardId, directory, why, spec: undefined });
+      }
+    }
+    return { shards, unknownVersion, corrupt };
+  }
+
+  async save(shard: Shard): Promise<void> {
+    const folder = this.folder(shard.spec.shardId);
+    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFileAtomic(join(folder, "state.json"), encodeDocument(shard, encodeSpec));
+  }
+
+  /** Forgets a shard, with the logs of its processes. */
+  async remove(shardId: string): Promise<void> {
+    await Deno.remove(this.folder(shardId), { recursive: true }).catch(ignoreMissing);
+  }
+
+  /** Makes the folder of one process. */
+  async makeRun(shardId: string, handle: string): Promise<string> {
+    const directory = this.run(shardId, handle);
+    await Deno.mkdir(directory, { recursive: true, mode: 0o700 });
+    return directory;
+  }
+
+  run(shardId: string, handle: string): string {
+    return join(this.folder(shardId), `run-${handle}`);
+  }
+
+  /** Folders of the shard's processes, also of earlier attempts. */
+  async runs(shardId: string): Promise<readonly string[]> {
+    const folder = this.folder(shardId);
+    const found: string[] = [];
+    try {
+      for await (const entry of Deno.readDir(folder)) {
+        if (entry.name.startsWith("run-")) found.push(join(folder, entry.name));
+      }
+    } catch (error) {
+      ignoreMissing(error);
+    }
+    return found.sort();
+  }
+
+  folder(shardId: string): string {
+    return join(this.#shards, encodeId(shardId));
+  }
+
+  get #shards(): string {
+    return join(this.#root, "shards");
+  }
+}
+
+// Whatever control calls a shard, its folder is one plain name below ours.
+function encodeId(shardId: string): string {
+  return `s-${encodeURIComponent(shardId)}`;
+}
+
+function decodeId(folder: string): string {
+  try {
+    return decodeURIComponent(folder.slice(2));
+  } catch {
+    return folder.slice(2);
+  }
+}
+
+function encodeSpec(spec: ShardSpec): JsonValue {
+  return toJson(ShardSpecSchema, specMessage(spec));
+}
+
+function decodeSpec(json: unknown): ShardSpec {
+  return fromJson(ShardSpecSchema, z.json().parse(json), { ignoreUnknownFields: true });
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
+}

@@ -1,0 +1,304 @@
+/** What the supervisor has done for it: the effects of a shard's state machine, on real processes. */
+import { logger } from "@heddle/common/log";
+import { delay } from "@heddle/common/task";
+import { errorText } from "@heddle/proto/error";
+import type { Effect, EngineLoad, ShardEvent } from "./core/shard/event.ts";
+import { redactLine } from "./core/redact_line.ts";
+import {
+  type Failure,
+  handlesOf,
+  type PlannedProcess,
+  type ProcessRef,
+  type Shard,
+} from "./core/shard/shard.ts";
+import { readLoad } from "./edge/engine/load.ts";
+import { probeEngine } from "./edge/engine/probe.ts";
+import type { Launcher, LiveProcess, Signal } from "./edge/launcher/launcher.ts";
+import { boundLog, tailLines } from "./edge/log/log_file.ts";
+import type { Loaded, ShardStore } from "./edge/shard_store.ts";
+import { adapterOf } from "./engines/adapters.ts";
+import type { EngineProcess } from "./engines/engine.ts";
+import type { Prepared } from "./prepare.ts";
+
+const log = logger("agent", "effects");
+
+/** Lines of a failed engine that go with its status. */
+const TAIL_LINES = 50;
+/** How often the size of a running engine's log is looked at. */
+const BOUND_LOG_MS = 2_000;
+/** Rounds in which what nobody owns is killed; each waits for the kernel a moment. */
+const STRAY_ROUNDS_MAX = 20;
+const STRAY_ROUND_MS = 100;
+
+export interface EffectsOptions {
+  readonly store: ShardStore;
+  readonly launcher: Launcher;
+  readonly address: string;
+  readonly prepare: (shard: Shard) => Promise<Prepared>;
+  /** A name for a process that nobody else ever had or will have. */
+  readonly makeHandle: () => string;
+}
+
+export class Effects {
+  readonly #options: EffectsOptions;
+  /** Command lines and environments between prepare and launch: secrets that are not written twice. */
+  readonly #plans = new Map<string, EngineProcess>();
+  readonly #probing = new Set<string>();
+  readonly #running = new Set<Promise<unknown>>();
+
+  constructor(options: EffectsOptions) {
+    this.#options = options;
+  }
+
+  /** Does one effect. What comes of it is an event; undefined when nothing is to be told. */
+  run(shard: Shard, effect: Effect): Promise<ShardEvent | undefined> {
+    const work = this.#do(shard, effect);
+    this.#running.add(work);
+    return work.finally(() => this.#running.delete(work));
+  }
+
+  /** Resolves when no effect is being done. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled([...this.#running]);
+  }
+
+  /** Resolves when a process has ended. Keeps its log bounded until then. Rejects on abort. */
+  async watch(
+    shard: Shard,
+    process: ProcessRef,
+    signal: AbortSignal,
+  ): Promise<Extract<ShardEvent, { type: "exited" }>> {
+    const { launcher, store } = this.#options;
+    const directory = store.run(shard.spec.shardId, process.handle);
+    const done = new AbortController();
+    const bounding = this.#bound(
+      launcher.logFile(directory),
+      AbortSignal.any([done.signal, signal]),
+    );
+    try {
+      const exit = await launcher.exit(process, directory, signal);
+      const logTail = await this.#tail(shard, directory);
+      return {
+        type: "exited",
+        handle: process.handle,
+        ...(exit === undefined ? {} : { exit }),
+        logTail,
+      };
+    } finally {
+      done.abort();
+      await bounding;
+    }
+  }
+
+  /** The load of a shard's leader; what it does not tell is absent. */
+  measure(shard: Shard): Promise<EngineLoad> {
+    const adapter = adapterOf(shard.spec.engine);
+    if (adapter === undefined) return Promise.resolve({});
+    return readLoad(this.#leader(shard), adapter.load);
+  }
+
+  /**
+   * What lives of each shard that an earlier agent left. What lives of none of them is stopped: an
+   * engine that nobody owns would hold its GPUs for ever.
+   */
+  async find(loaded: Loaded): Promise<ReadonlyMap<string, readonly ProcessRef[]>> {
+    const live = await this.#options.launcher.list();
+    const known = new Map(
+      loaded.shards.flatMap((shard) =>
+        plannedOf(shard).map((process) => [process.handle, { shard, process }] as const)
+      ),
+    );
+    const found = new Map<string, ProcessRef[]>();
+    const strays: LiveProcess[] = [];
+    for (const each of live) {
+      const owner = known.get(each.handle);
+      if (owner !== undefined) {
+        if (!each.whole) continue;
+        const { shardId } = owner.shard.spec;
+        const { name, handle } = owner.process;
+        const ref = { name, handle, pid: each.pid, started: each.started };
+        found.set(shardId, [...found.get(shardId) ?? [], ref]);
+      } else if (
+        !loaded.unknownVersion.some(({ directory }) => isBelow(each.directory, directory))
+      ) {
+        strays.push(each);
+      }
+    }
+    for (const stray of strays) await this.#killStray(stray);
+    return found;
+  }
+
+  async #do(shard: Shard, effect: Effect): Promise<ShardEvent | undefined> {
+    switch (effect.type) {
+      case "prepare":
+        return await this.#prepare(shard);
+      case "launch":
+        return await this.#launch(shard, effect.processes);
+      case "probe":
+        return await this.#probe(shard, effect.token);
+      case "measure":
+        return { type: "measured", load: await this.measure(shard) };
+      case "terminate":
+        await this.#signal(effect.processes, "SIGTERM");
+        return undefined;
+      case "kill":
+        await this.#signal(effect.processes, "SIGKILL");
+        return undefined;
+      case "count":
+        return await this.#count(effect.processes);
+      default:
+        return effect satisfies never;
+    }
+  }
+
+  async #prepare(shard: Shard): Promise<ShardEvent> {
+    const prepared = await attempt(() => this.#options.prepare(shard));
+    if (prepared instanceof Error) {
+      return {
+        type: "prepare_failed",
+        failure: systemFailure("Cannot prepare the shard", prepared),
+      };
+    }
+    if (prepared.kind === "failed") return { type: "prepare_failed", failure: prepared.failure };
+    const processes = prepared.processes.map((process) => {
+      const handle = this.#options.makeHandle();
+      this.#plans.set(handle, process);
+      return { name: process.name, handle };
+    });
+    return { type: "prepared", processes };
+  }
+
+  async #launch(shard: Shard, planned: readonly PlannedProcess[]): Promise<ShardEvent> {
+    const { store, launcher } = this.#options;
+    const { shardId } = shard.spec;
+    const processes: ProcessRef[] = [];
+    const failed = await attempt(async () => {
+      // Logs of earlier attempts end here; the last one's stay until now.
+      for (const old of await store.runs(shardId)) await Deno.remove(old, { recursive: true });
+      for (const { name, handle } of planned) {
+        const plan = this.#plans.get(handle);
+        this.#plans.delete(handle);
+        if (plan === undefined) throw new Error(`the plan of ${name} is gone`);
+        const directory = await store.makeRun(shardId, handle);
+        const { argv, env } = plan;
+        processes.push(await launcher.start({ name, handle, directory, argv, env }));
+      }
+    });
+    if (!(failed instanceof Error)) return { type: "launched", processes };
+    const what = `Cannot start ${shard.spec.engine}`;
+    return {
+      type: "launch_failed",
+      processes,
+      failure: { ...systemFailure(what, failed), reason: "launch_failed" },
+    };
+  }
+
+  async #probe(shard: Shard, token: "always" | "when_idle"): Promise<ShardEvent | undefined> {
+    const { shardId, model } = shard.spec;
+    if (this.#probing.has(shardId)) return undefined;
+    this.#probing.add(shardId);
+    try {
+      const outcome = await probeEngine({
+        ...this.#leader(shard),
+        model,
+        token: token === "always" || await this.#isIdle(shard),
+      });
+      return { type: "probed", outcome };
+    } finally {
+      this.#probing.delete(shardId);
+    }
+  }
+
+  // An engine that is full of requests answers a probe late, and proves by its work that it lives.
+  async #isIdle(shard: Shard): Promise<boolean> {
+    const { running, waiting } = await this.measure(shard);
+    return (running ?? 0) + (waiting ?? 0) === 0;
+  }
+
+  async #signal(processes: readonly ProcessRef[], signal: Signal): Promise<void> {
+    // The server first: it is the last that was started.
+    for (const process of [...processes].reverse()) {
+      const sent = await attempt(() => this.#options.launcher.signal(process, signal));
+      if (sent instanceof Error) {
+        log.warning(`Cannot send ${signal}`, { pid: process.pid, error: sent });
+      }
+    }
+  }
+
+  async #count(processes: readonly ProcessRef[]): Promise<ShardEvent | undefined> {
+    const counted = await attempt(async () => {
+      const pids: number[] = [];
+      for (const process of processes) pids.push(...await this.#options.launcher.members(process));
+      return pids;
+    });
+    if (!(counted instanceof Error)) return { type: "counted", pids: counted };
+    // Asked again with the next tick; not knowing is not knowing them to be gone.
+    log.warning("Cannot count what is left of a shard", { error: counted });
+    return undefined;
+  }
+
+  async #killStray(stray: LiveProcess): Promise<void> {
+    const { launcher } = this.#options;
+    const process = { name: "stray", ...stray };
+    log.error("Stopping a process of ours that belongs to no shard", {
+      pid: stray.pid,
+      folder: stray.directory,
+    });
+    for (let round = 0; round < STRAY_ROUNDS_MAX; round++) {
+      await launcher.signal(process, "SIGKILL");
+      if ((await launcher.members(process)).length === 0) return;
+      await delay(STRAY_ROUND_MS, new AbortController().signal);
+    }
+    const pids = await launcher.members(process);
+    log.error("It is still there after SIGKILL", { pids });
+  }
+
+  async #tail(shard: Shard, directory: string): Promise<readonly string[]> {
+    const file = this.#options.launcher.logFile(directory);
+    const lines = await attempt(() => tailLines(file, TAIL_LINES));
+    if (lines instanceof Error) return [`(its log cannot be read: ${errorText(lines)})`];
+    return lines.map((line) => redactLine(line, [shard.apiKey]));
+  }
+
+  async #bound(file: string, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await delay(BOUND_LOG_MS, signal);
+      const cut = await attempt(() => boundLog(file));
+      if (cut instanceof Error) log.warning("Cannot bound a log", { file, error: cut });
+    }
+  }
+
+  #leader({ spec, apiKey }: Shard) {
+    return { address: { host: this.#options.address, port: spec.portFirst }, apiKey };
+  }
+}
+
+function plannedOf({ state }: Shard): readonly PlannedProcess[] {
+  if (handlesOf(state).length === 0) return [];
+  return [
+    ...("planned" in state ? state.planned : []),
+    ...("processes" in state ? state.processes : []),
+  ];
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return path.startsWith(`${folder}/`);
+}
+
+function systemFailure(what: string, error: Error): Failure {
+  return {
+    reason: "system_error",
+    message: `${what}: ${errorText(error)}`,
+    permanent: false,
+    logTail: [],
+  };
+}
+
+// One effect that fails must not stop the others; what failed goes into an event or the log.
+async function attempt<T>(work: () => Promise<T>): Promise<T | Error> {
+  try {
+    return await work();
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}

@@ -1,0 +1,150 @@
+/** heddle-agent: sees a node's hardware, and starts, watches and stops its engines. */
+import { X509Certificate } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { toJsonString } from "@bufbuild/protobuf";
+import { formatComplaints, loadConfig, parseConfig } from "@heddle/common/config_file";
+import { IDENTITY_NAME, identityOfSubjectAltName } from "@heddle/common/identity";
+import { startMetrics } from "@heddle/common/metrics";
+import { startMetricsServer } from "@heddle/common/metrics_server";
+import { readTlsFiles } from "@heddle/common/mtls_files";
+import { type ProgramFlags, runProgram } from "@heddle/common/program";
+import { HeddleError } from "@heddle/proto/error";
+import { InventorySchema } from "@heddle/proto/gen/types";
+import { type AgentOptions, buildAgent, managementAddress, runAgent } from "./agent.ts";
+import { type Config, configSchema, metricsAddress } from "./config.ts";
+import type { Session } from "./edge/session/session.ts";
+import { stopEngines } from "./stop_engines.ts";
+
+const CONFIG_FILE = "/etc/heddle/agent.yaml";
+
+/** Where nvidia-smi usually is; the agent's permission set names the same. */
+const NVIDIA_SMI = ["/usr/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi"] as const;
+
+const HELP_MS_MAX = 5_000;
+
+await runProgram({
+  name: "heddle-agent",
+  purpose: "sees a node's hardware, and starts, watches and stops its engines",
+  flags: {
+    control: "URLs of control, separated by commas; with it no file is needed",
+    node: "name of this node",
+    address: "management address of this node",
+    state: "state directory",
+    "stop-engines": '"yes": stop every engine of this state directory, wait, and exit',
+    inventory: '"json": print what this node has and exit; needs no control',
+  },
+  checkConfig: (file) => loadConfig(configSchema, file),
+  run: main,
+});
+
+async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
+  const config = await readConfig(flags);
+  const options: AgentOptions = {
+    config,
+    node: await nodeName(config),
+    shim: config.shim ?? fileURLToPath(new URL("../bin/heddle-shim", import.meta.url)),
+    nvidiaSmi: config.nvidia_smi ?? await firstThatRuns(NVIDIA_SMI),
+  };
+  if (flags.extra["inventory"] !== undefined) return await printInventory(options, stop);
+  if (flags.extra["stop-engines"] !== undefined) return await stopEngines(options, stop);
+  const metrics = startMetrics("heddle-agent");
+  let session: Session | undefined;
+  const server = await startMetricsServer({
+    listen: metricsAddress(config),
+    registry: metrics.registry,
+    notReady: () => session === undefined ? "starting" : session.notConnected,
+  });
+  try {
+    await runAgent(options, metrics, { signal: stop, onReady: (ready) => session = ready });
+  } catch (error) {
+    if (!stop.aborted) throw error;
+  } finally {
+    metrics.stop();
+    await server.close();
+  }
+}
+
+async function readConfig(flags: ProgramFlags): Promise<Config> {
+  const { control, node, address, state } = flags.extra;
+  const given = {
+    ...(control === undefined ? {} : { control: control.split(",") }),
+    ...(node === undefined ? {} : { node }),
+    ...(address === undefined ? {} : { address }),
+    ...(state === undefined ? {} : { state_directory: state }),
+  };
+  if (flags.config !== undefined) {
+    return await loadConfig(
+      configSchema.transform((config) => ({ ...config, ...given })),
+      flags.config,
+    );
+  }
+  if (
+    control === undefined && flags.extra["stop-engines"] === undefined &&
+    flags.extra["inventory"] === undefined
+  ) {
+    return await loadConfig(configSchema, CONFIG_FILE);
+  }
+  // Flags alone are a small document, read by the same rules. Loopback is never dialled for these.
+  const document = { control: ["http://127.0.0.1:7443"], ...given };
+  const parsed = parseConfig(configSchema, JSON.stringify(document), "flags");
+  if (parsed.kind === "ok") return parsed.value;
+  throw new HeddleError("invalid_input", formatComplaints(parsed.complaints));
+}
+
+// The certificate says who this node is; a name that contradicts it would be refused by control.
+async function nodeName(config: Config): Promise<string> {
+  const certified = await certifiedName(config);
+  const name = config.node ?? certified ?? Deno.hostname().split(".")[0] ?? "";
+  if (!IDENTITY_NAME.test(name)) {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot use "${name}" as this node's name: set node in agent.yaml, or --node`,
+    );
+  }
+  if (certified !== undefined && certified !== name) {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot be node "${name}": the certificate says "${certified}"; correct node, or issue another`,
+    );
+  }
+  return name;
+}
+
+async function certifiedName(config: Config): Promise<string | undefined> {
+  if (config.tls === undefined) return undefined;
+  const { cert } = await readTlsFiles(config.tls);
+  const identity = identityOfSubjectAltName(new X509Certificate(cert).subjectAltName);
+  if (identity?.role !== "agent") {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot use ${config.tls.certificate_file}: it is no agent's certificate`,
+    );
+  }
+  return identity.name;
+}
+
+// Its help touches no driver, so that it answers also where the driver hangs.
+async function firstThatRuns(paths: readonly string[]): Promise<string | undefined> {
+  for (const path of paths) {
+    try {
+      const signal = AbortSignal.timeout(HELP_MS_MAX);
+      await new Deno.Command(path, { args: ["-h"], clearEnv: true, signal }).output();
+      return path;
+    } catch {
+      // Not there, or not allowed.
+    }
+  }
+  return undefined;
+}
+
+async function printInventory(options: AgentOptions, stop: AbortSignal): Promise<void> {
+  const address = await managementAddress(options.config, stop);
+  const { engines, report } = await buildAgent(options, address, {
+    onStatus: () => {},
+    onEngines: () => {},
+  });
+  await engines.look();
+  const inventory = await report.inventory(stop);
+  const text = toJsonString(InventorySchema, inventory, { prettySpaces: 2 });
+  Deno.stdout.writeSync(new TextEncoder().encode(`${text}\n`));
+}

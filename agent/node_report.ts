@@ -1,0 +1,157 @@
+/** Puts together what control is told of the node: all of it, or what changes. */
+import { create } from "@bufbuild/protobuf";
+import { VERSION } from "@heddle/common/version";
+import {
+  type Heartbeat,
+  HeartbeatSchema,
+  type Register,
+  RegisterSchema,
+} from "@heddle/proto/gen/agent";
+import {
+  type Engine,
+  EngineSchema,
+  type Gpu,
+  type Hca,
+  type Inventory,
+  type Problem,
+  ProblemSchema,
+} from "@heddle/proto/gen/types";
+import { encodeRevision } from "@heddle/proto/revision";
+import { encodeLoad, encodeReport, encodeUnreadable } from "./edge/session/encode.ts";
+import type { EngineVersions } from "./edge/engine/versions.ts";
+import type { Discovery } from "./inventory.ts";
+import type { Supervisor } from "./supervisor.ts";
+
+export interface NodeReportOptions {
+  readonly node: string;
+  readonly bootId: string;
+  readonly agentInstance: string;
+  /** Where others reach this node. */
+  readonly address: string;
+  readonly discovery: Discovery;
+  readonly engines: EngineVersions;
+  readonly supervisor: Supervisor;
+}
+
+export class NodeReport {
+  readonly #options: NodeReportOptions;
+  #gpus: ReadonlyMap<number, string> | undefined;
+  #managementInterface = "";
+  #problemReasons: readonly string[] = [];
+  #discoverySeconds = 0;
+
+  constructor(options: NodeReportOptions) {
+    this.#options = options;
+  }
+
+  /** UUIDs of the GPUs by index as last seen; undefined before the first look. */
+  get gpus(): ReadonlyMap<number, string> | undefined {
+    return this.#gpus;
+  }
+
+  /** The interface that holds the management address; empty before the first look and behind NAT. */
+  get managementInterface(): string {
+    return this.#managementInterface;
+  }
+
+  /** Reason of each problem that was told last, of the node and of its GPUs and HCAs. */
+  get problemReasons(): readonly string[] {
+    return this.#problemReasons;
+  }
+
+  /** How long the last look at the hardware took. */
+  get discoverySeconds(): number {
+    return this.#discoverySeconds;
+  }
+
+  /** The node's inventory with its engines. Rejects only when `signal` aborts. */
+  async inventory(signal: AbortSignal): Promise<Inventory> {
+    const begunAt = performance.now();
+    const inventory = await this.#options.discovery.inventory(signal);
+    this.#discoverySeconds = (performance.now() - begunAt) / 1_000;
+    const { survey } = this.#options.engines;
+    inventory.engines = this.#engines();
+    inventory.enginesProbed = survey.probed;
+    inventory.problems.push(...this.#problems());
+    this.#see(inventory);
+    this.#managementInterface = inventory.managementInterface;
+    return inventory;
+  }
+
+  async register(signal: AbortSignal): Promise<Register> {
+    const { node, bootId, agentInstance, address, supervisor } = this.#options;
+    const inventory = await this.inventory(signal);
+    // Nothing is awaited from here on: what the shards are now is what is sent.
+    return create(RegisterSchema, {
+      node,
+      agentVersion: VERSION,
+      bootId,
+      agentInstance,
+      address,
+      inventory,
+      shards: [
+        ...supervisor.statuses().map(({ shard, status }) => encodeReport(shard, status)),
+        ...supervisor.unreadable.flatMap(({ spec, why }) =>
+          spec === undefined ? [] : encodeUnreadable(spec, why)
+        ),
+      ],
+      highestRevision: encodeRevision(supervisor.highest),
+    });
+  }
+
+  async heartbeat(signal: AbortSignal): Promise<Heartbeat> {
+    const { discovery, supervisor, engines } = this.#options;
+    const begunAt = performance.now();
+    const looking = discovery.live(signal).finally(() => {
+      this.#discoverySeconds = (performance.now() - begunAt) / 1_000;
+    });
+    const [live] = await Promise.all([looking, supervisor.measure()]);
+    const problems = [...live.problems, ...this.#problems()];
+    this.#see({ ...live, problems });
+    return create(HeartbeatSchema, {
+      gpus: live.gpus,
+      hcas: live.hcas,
+      fabrics: live.fabrics,
+      hardwarePresent: true,
+      modelDirs: live.modelDirs,
+      modelFiles: live.modelFiles ?? [],
+      modelFilesPresent: live.modelFiles !== undefined,
+      engines: this.#engines(),
+      enginesPresent: engines.survey.probed,
+      problems,
+      loads: supervisor.statuses()
+        .filter(({ status }) => status.address !== "")
+        .map(({ shard, status }) => encodeLoad(shard.spec.shardId, status.load)),
+      ...(live.memoryBytes === undefined ? {} : { memoryBytes: live.memoryBytes }),
+    });
+  }
+
+  #see(
+    seen: {
+      readonly gpus: readonly Gpu[];
+      readonly hcas: readonly Hca[];
+      readonly problems: readonly Problem[];
+    },
+  ): void {
+    this.#gpus = new Map(seen.gpus.map(({ index, uuid }) => [index, uuid]));
+    this.#problemReasons = [seen, ...seen.gpus, ...seen.hcas]
+      .flatMap(({ problems }) => problems.map(({ reason }) => reason));
+  }
+
+  #engines(): Engine[] {
+    return this.#options.engines.survey.engines.map((engine) =>
+      create(EngineSchema, { ...engine })
+    );
+  }
+
+  #problems(): Problem[] {
+    return [
+      ...this.#options.engines.survey.problems,
+      ...this.#options.supervisor.unreadable.map(({ shardId, why }) => ({
+        reason: "state_unreadable",
+        detail: `Shard ${shardId} is kept as it is: the state on disk cannot be read: ${why}`,
+        remedy: "Upgrade the agent, or stop the node's engines with --stop-engines yes",
+      })),
+    ].map((problem) => create(ProblemSchema, { ...problem }));
+  }
+}

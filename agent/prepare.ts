@@ -1,0 +1,97 @@
+/**
+ * The work before a shard's processes are started: which engine, which command line, and whether
+ * what they need is there. What is refused here would fail in minutes, or in the first request.
+ */
+import { isAbsolute } from "node:path";
+import { formatAddress } from "@heddle/common/address";
+import type { Failure, FailureReason, Shard } from "./core/shard/shard.ts";
+import { adapterOf } from "./engines/adapters.ts";
+import { engineEnvironment, type NodeEnvironment } from "./engines/environment.ts";
+import type { EngineProcess, InstalledEngine } from "./engines/engine.ts";
+import { isPortFree } from "./edge/engine/port.ts";
+
+export interface PrepareOptions {
+  readonly address: string;
+  readonly modelDirs: readonly string[];
+  /** Engines that work, in the order of the configuration. */
+  readonly engines: readonly InstalledEngine[];
+  /** False: they have not been looked at yet. */
+  readonly enginesProbed: boolean;
+  environmentOf(engine: InstalledEngine): NodeEnvironment;
+}
+
+export type Prepared =
+  | { readonly kind: "prepared"; readonly processes: readonly EngineProcess[] }
+  | { readonly kind: "failed"; readonly failure: Failure };
+
+/** Works out the processes of a shard, with their whole environment. Starts nothing. */
+export async function prepare(shard: Shard, options: PrepareOptions): Promise<Prepared> {
+  const { spec } = shard;
+  const engine = findEngine(shard, options);
+  if (engine === undefined) return failed("engine_missing", missingEngine(shard, options));
+  const adapter = adapterOf(engine.name);
+  if (adapter === undefined) {
+    return failed("engine_missing", `Cannot run ${spec.engine}: this agent does not know it`);
+  }
+  const built = adapter.build({
+    spec,
+    engine,
+    address: options.address,
+    apiKey: shard.apiKey,
+    modelDirs: options.modelDirs,
+  });
+  if (built.kind === "refused") return failed(built.reason, built.message, true);
+  const lacking = await lackingFile(built.modelFile ?? spec.source);
+  if (lacking !== undefined) return failed("model_missing", lacking);
+  if (spec.rank === 0 && !await isPortFree(options.address, spec.portFirst)) {
+    return failed(
+      "port_in_use",
+      `Cannot start ${spec.engine}: another program listens on ${
+        formatAddress({ host: options.address, port: spec.portFirst })
+      }`,
+    );
+  }
+  const node = options.environmentOf(engine);
+  return {
+    kind: "prepared",
+    processes: built.processes.map((process) => ({
+      ...process,
+      env: engineEnvironment(spec, node, { path: engine.path, adapter: process.env }),
+    })),
+  };
+}
+
+function findEngine(shard: Shard, options: PrepareOptions): InstalledEngine | undefined {
+  const { engine, engineVersion } = shard.spec;
+  return options.engines.find(({ name, version }) =>
+    name === engine && (engineVersion === "" || engineVersion === version)
+  );
+}
+
+function missingEngine({ spec }: Shard, options: PrepareOptions): string {
+  const wanted = spec.engineVersion === "" ? spec.engine : `${spec.engine} ${spec.engineVersion}`;
+  if (!options.enginesProbed) {
+    return `Cannot run ${wanted}: this node has not looked at its engines yet`;
+  }
+  const has = options.engines.map(({ name, version }) => `${name} ${version}`).join(", ") || "none";
+  return `Cannot run ${wanted}: of the engines in agent.yaml these work: ${has}`;
+}
+
+// Weights named by a hub's name are found by the engine itself, in its cache.
+async function lackingFile(source: string): Promise<string | undefined> {
+  if (!isAbsolute(source)) return undefined;
+  try {
+    await Deno.stat(source);
+    return undefined;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) {
+      return `Cannot read the model: ${source} does not exist on this node`;
+    }
+    // The agent may not look there; the engine may.
+    return undefined;
+  }
+}
+
+function failed(reason: FailureReason, message: string, permanent = false): Prepared {
+  return { kind: "failed", failure: { reason, message, permanent, logTail: [] } };
+}
