@@ -86,14 +86,14 @@ Deno.test("hang: health is 200 and requests are taken, but tokens stand still", 
     body: JSON.stringify(chatCase({ stream: true, max_tokens: 4_000, ignore_eos: true })),
   });
   assert.equal(response.status, 200);
-  while (await engine.metric("vllm:generation_tokens_total") < 5);
+  await engine.metricWill("vllm:generation_tokens_total", (value) => value >= 5);
   assert.equal(await status(engine, "/health"), 200);
   assert.equal(await status(engine, "/v1/models"), 200);
   assert.equal(await engine.metric("vllm:num_requests_running"), 1);
   assert.equal(await engine.metric("vllm:generation_tokens_total"), 5);
   controller.abort();
   await response.body?.cancel().catch(() => {});
-  while (await engine.metric("vllm:num_requests_running") !== 0);
+  await engine.metricWill("vllm:num_requests_running", (value) => value === 0);
 });
 
 Deno.test("hang with an end: what stood still goes on and completes", async () => {

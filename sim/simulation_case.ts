@@ -20,7 +20,12 @@ export interface SimulationCase extends AsyncDisposable {
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
   /** The value of the first metric that starts with `name`. */
   metric(name: string): Promise<number>;
+  /** Resolves when that value is what `fits` wants. Rejects when it does not come to that. */
+  metricWill(name: string, fits: (value: number) => boolean): Promise<void>;
 }
+
+/** Scrapes that a metric may take to change: seconds, even on a busy machine. */
+const SCRAPES_MAX = 5_000;
 
 /** Starts an engine that serves "org/weights" as "tiny" and "alias". */
 export async function startSimulation(...args: readonly string[]): Promise<SimulationCase> {
@@ -39,6 +44,10 @@ export async function startSimulation(...args: readonly string[]): Promise<Simul
   });
   const url = `http://127.0.0.1:${await simulation.serve()}`;
   const get = (path: string, headers = {}) => fetch(url + path, { headers });
+  const metric = async (name: string): Promise<number> => {
+    const text = await (await get("/metrics")).text();
+    return Number(text.split("\n").find((line) => line.startsWith(name))?.split(" ").at(-1));
+  };
   return {
     simulation,
     url,
@@ -51,9 +60,12 @@ export async function startSimulation(...args: readonly string[]): Promise<Simul
         headers: { "content-type": "application/json", ...headers },
         body: typeof body === "string" ? body : JSON.stringify(body),
       }),
-    metric: async (name) => {
-      const text = await (await get("/metrics")).text();
-      return Number(text.split("\n").find((line) => line.startsWith(name))?.split(" ").at(-1));
+    metric,
+    metricWill: async (name, fits) => {
+      for (let scrapes = 0; scrapes < SCRAPES_MAX; scrapes += 1) {
+        if (fits(await metric(name))) return;
+      }
+      throw new Error(`${name} stays ${await metric(name)}`);
     },
     [Symbol.asyncDispose]: () => simulation[Symbol.asyncDispose](),
   };

@@ -56,7 +56,7 @@ Deno.test("a client that leaves frees its place at once, and counts as aborted",
   assert.equal(await engine.metric("vllm:num_requests_running"), 1);
   controller.abort();
   await reader?.closed.catch(() => {});
-  while (await engine.metric("vllm:num_requests_running") !== 0);
+  await engine.metricWill("vllm:num_requests_running", (value) => value === 0);
   const aborted =
     'vllm:request_success_total{model_name="tiny",engine="0",finished_reason="abort"}';
   assert.equal(await engine.metric(aborted), 1);
@@ -71,10 +71,10 @@ Deno.test("a client that leaves before its first token frees its place too", asy
     signal: controller.signal,
     body: JSON.stringify(chatCase()),
   });
-  while (await engine.metric("vllm:num_requests_running") !== 1);
+  await engine.metricWill("vllm:num_requests_running", (value) => value === 1);
   controller.abort();
   await assert.rejects(asked);
-  while (await engine.metric("vllm:num_requests_running") !== 0);
+  await engine.metricWill("vllm:num_requests_running", (value) => value === 0);
   assert.equal(await engine.metric("vllm:kv_cache_usage_perc"), 0);
 });
 
