@@ -17,6 +17,7 @@ import { type FieldGroup, fieldsToAsk, parseFieldList } from "../core/nvidia/nvi
 import type { Answer, GpuReadings, GpuRows } from "../core/gpu/readings.ts";
 import { throttled } from "../core/nvidia/throttling.ts";
 import { parseTopology, type TopologyReading } from "../core/nvidia/topology.ts";
+import { isDue } from "../core/host/is_due.ts";
 import type { PciSurvey } from "../core/host/pci_survey.ts";
 import type { CallResult, NvidiaTool } from "../edge/hardware/nvidia_smi.ts";
 import { readPci } from "../edge/hardware/pci.ts";
@@ -254,7 +255,7 @@ export class GpuWatch {
   }
 
   #isDue(at: number | undefined, ageMs: number): boolean {
-    return at === undefined || this.#options.now() - at >= ageMs;
+    return isDue(at, ageMs, this.#options.now());
   }
 }
 

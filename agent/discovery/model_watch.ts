@@ -8,6 +8,7 @@ import {
   readRoom,
   scanDirectory,
 } from "../edge/hardware/model_dirs.ts";
+import { isDue } from "../core/host/is_due.ts";
 import { SingleFlight } from "./single_flight.ts";
 
 /** A scan reads every entry, perhaps over a network, and files rarely change. */
@@ -54,8 +55,7 @@ export class ModelWatch {
 
   async #read(directory: Directory, signal: AbortSignal): Promise<void> {
     directory.room = await readRoom(directory.path);
-    const { scannedAt } = directory;
-    if (scannedAt !== undefined && this.#now() - scannedAt < SCAN_AGE_MS) return;
+    if (!isDue(directory.scannedAt, SCAN_AGE_MS, this.#now())) return;
     const scan = await scanDirectory(directory.path, signal);
     if (signal.aborted) return;
     directory.scan = scan;
