@@ -1,6 +1,7 @@
 /** The OpenAI API's listener: node:http, because it has timeouts for every way of being slow. */
 import http from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { type Address, formatAddress } from "@heddle/common/address";
 import { errorText, HeddleError } from "@heddle/proto/error";
 
@@ -30,13 +31,18 @@ export async function startListener(
   listen: Address,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<Listener> {
+  const connections = new Connections();
   const server = http.createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
     maxHeaderSize: HEADER_BYTES_MAX,
-  }, handle);
+  }, (request, response) => {
+    connections.begin(request, response);
+    handle(request, response);
+  });
+  server.on("connection", (socket) => connections.add(socket));
   server.on("clientError", (error: Error & { code?: string }, socket) => {
     if (!socket.writable) {
       socket.destroy();
@@ -69,16 +75,61 @@ export async function startListener(
   });
   const bound = server.address();
   const port = typeof bound === "object" && bound !== null ? bound.port : listen.port;
-  return { address: { host: listen.host, port }, close: (graceMs) => close(server, graceMs) };
+  return {
+    address: { host: listen.host, port },
+    close: (graceMs) => close(server, connections, graceMs),
+  };
 }
 
-function close(server: http.Server, graceMs: number): Promise<void> {
+/**
+ * Which connections wait for a request. node:http under Deno does not know them itself: its
+ * closeIdleConnections() leaves those of clients that keep their connection, for as long as they do.
+ */
+class Connections {
+  readonly #requests = new Map<Socket, number>();
+  #closing = false;
+
+  add(socket: Socket): void {
+    this.#requests.set(socket, 0);
+    socket.on("close", () => this.#requests.delete(socket));
+  }
+
+  begin({ socket }: IncomingMessage, response: ServerResponse): void {
+    this.#count(socket, 1);
+    if (this.#closing) response.setHeader("connection", "close");
+    response.on("close", () => {
+      this.#count(socket, -1);
+      if (this.#closing) this.#endIdle();
+    });
+  }
+
+  /** Ends who waits now, and everyone else once their requests have ended. */
+  close(): void {
+    this.#closing = true;
+    this.#endIdle();
+  }
+
+  destroy(): void {
+    for (const socket of this.#requests.keys()) socket.destroy();
+  }
+
+  #count(socket: Socket, by: number): void {
+    const count = this.#requests.get(socket);
+    if (count !== undefined) this.#requests.set(socket, count + by);
+  }
+
+  #endIdle(): void {
+    for (const [socket, requests] of this.#requests) if (requests === 0) socket.destroySoon();
+  }
+}
+
+function close(server: http.Server, connections: Connections, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+    const timer = setTimeout(() => connections.destroy(), graceMs);
     server.close(() => {
       clearTimeout(timer);
       resolve();
     });
-    server.closeIdleConnections();
+    connections.close();
   });
 }
