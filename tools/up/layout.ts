@@ -135,7 +135,7 @@ async function layAgent(
     metrics: { listen: `127.0.0.1:${ports.agentMetrics[index]}` },
     engine_ports: { first: range?.first, last: range?.last, block: ENGINE_PORT_BLOCK },
     engines: node.engines.map(({ name, path }) => ({ name, path })),
-    engine_env: { HEDDLE_DENO: Deno.execPath(), ...denoDirectory() },
+    engine_env: { HEDDLE_DENO: Deno.execPath(), ...denoDirectory(), ...simulatedFabric(node) },
     model_dirs: [...node.modelDirs],
     labels: node.described?.labels ?? {},
     shim: join(root, "bin/heddle-shim"),
@@ -157,6 +157,13 @@ async function layAgent(
 function denoDirectory(): Record<string, string> {
   const given = Deno.env.get("DENO_DIR");
   return given === undefined ? {} : { DENO_DIR: given };
+}
+
+// Ranks on different fabrics hang at their first request, as real engines do: what a placement
+// that breaks the fabric rule costs can be seen without a GPU.
+function simulatedFabric(node: UpNode): Record<string, string> {
+  if (node.described === undefined) return {};
+  return { HEDDLE_SIM_FABRIC: node.described.fabric ?? `island-${node.name}` };
 }
 
 async function describeHardware(
