@@ -1,0 +1,30 @@
+import { deepEqual } from "node:assert/strict";
+import { findCredential, type RequestHeaders } from "./credential.ts";
+
+Deno.test("findCredential() reads every way of showing a key alike", () => {
+  const cases: [headers: RequestHeaders, want: string | undefined][] = [
+    [{ authorization: "Bearer k1" }, "k1"],
+    [{ authorization: "bearer   k1 " }, "k1"],
+    [{ "api-key": "k1" }, "k1"],
+    [{ "x-api-key": "k1" }, "k1"],
+    [{ authorization: "Bearer k1", "x-api-key": "k1" }, "k1"],
+    [{}, undefined],
+    [{ authorization: "Basic k1" }, undefined],
+    [{ authorization: "Bearer " }, undefined],
+    [{ authorization: "Bearer k1 k2" }, undefined],
+    [{ "api-key": " " }, undefined],
+  ];
+  for (const [headers, want] of cases) {
+    deepEqual(
+      findCredential(headers),
+      want === undefined ? { kind: "none" } : { kind: "key", key: want },
+      JSON.stringify(headers),
+    );
+  }
+});
+
+Deno.test("findCredential() does not choose between two keys", () => {
+  deepEqual(findCredential({ authorization: "Bearer k1", "x-api-key": "k2" }), {
+    kind: "conflict",
+  });
+});
