@@ -2,11 +2,18 @@
  * The single writer: owns the world, folds events into it, and executes what the core decides.
  * Decisions are recorded before anything is sent, so that a crash between any two lines is harmless.
  */
+import { checkPlan, type Violation } from "./core/check_plan.ts";
 import type { Event } from "./core/event.ts";
-import type { Plan, ShardCommand } from "./core/plan.ts";
-import type { Published } from "./core/published.ts";
-import type { StoreRecord } from "./core/store_record.ts";
 import type { EpochMs, NodeId } from "./core/ids.ts";
+import { type Beat, observeHeartbeats } from "./core/observing/heartbeat.ts";
+import { matters } from "./core/observing/matters.ts";
+import { observe } from "./core/observe.ts";
+import type { Plan, ShardCommand } from "./core/plan.ts";
+import { publish } from "./core/publish.ts";
+import type { Published } from "./core/published.ts";
+import { isCommand, reconcile } from "./core/reconcile.ts";
+import { record } from "./core/record.ts";
+import { isOperatorEvent, type StoreRecord, storeRecords } from "./core/store_record.ts";
 import type { World } from "./core/world.ts";
 
 /** What the loop does to the world outside. Each may throw a HeddleError. */
@@ -39,7 +46,7 @@ export interface LoopHooks {
 
 export interface Pass {
   readonly plan: Plan;
-  readonly violations: readonly { readonly rule: string; readonly detail: string }[];
+  readonly violations: readonly Violation[];
   readonly durationMs: number;
   readonly world: World;
 }
@@ -64,10 +71,133 @@ export interface Loop {
   stop(): void;
 }
 
-/** Stores the term, starts the first pass, and runs until stopped. */
+/** Shortest time between two passes, in ms: a fleet that reports all at once is one pass's work. */
+const PASS_GAP_MS = 250;
+
+/** Longest timer that the runtime keeps, in ms; a later wake is asked for again when it fires. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** After a plan was dropped nothing has changed, so the next try waits for an event, or this long. */
+const AFTER_VIOLATION_MS = 5_000;
+
+/** Stores the term, starts with a pass, and runs until stopped. Throws when the store refuses. */
 export function createLoop(options: LoopOptions): Loop {
-  const { clock, effects } = options;
-  const world = options.world;
-  effects.persist([{ kind: "term", term: world.term }]);
-  return { dispatch: () => {}, world: () => world, now: () => clock.now(), stop: () => {} };
+  options.effects.persist([{ kind: "term", term: options.world.term }]);
+  return new SingleWriter(options);
+}
+
+class SingleWriter implements Loop {
+  readonly #clock: Clock;
+  readonly #effects: Effects;
+  readonly #hooks: LoopHooks;
+  #world: World;
+  /** The newest sign of life of each node that changed no decision; folded in before each pass. */
+  readonly #beats = new Map<NodeId, Beat>();
+  #lastPassAt = -Infinity;
+  #timer: { readonly at: EpochMs; cancel(): void } | undefined;
+  #stopped = false;
+
+  constructor({ world, clock, effects, hooks }: LoopOptions) {
+    this.#world = world;
+    this.#clock = clock;
+    this.#effects = effects;
+    this.#hooks = hooks;
+    this.#passAt(clock.now());
+  }
+
+  dispatch(event: Event): void {
+    if (this.#stopped) return;
+    const now = this.#clock.now();
+    const due = matters(this.#world, event, now);
+    if (event.kind === "heartbeat" && !due) {
+      this.#beats.set(event.node, { ...event, at: now });
+      return;
+    }
+    this.#foldBeats();
+    const next = observe(this.#world, event, now);
+    const records = storeRecords(this.#world, next, event, now);
+    if (records.length > 0) this.#effects.persist(records);
+    this.#world = next;
+    if (!due) return;
+    const atOnce = isOperatorEvent(event) || event.kind === "catalog_applied";
+    this.#passAt(atOnce ? now : Math.max(now, this.#lastPassAt + PASS_GAP_MS));
+  }
+
+  world(): World {
+    this.#foldBeats();
+    return this.#world;
+  }
+
+  now(): EpochMs {
+    return this.#clock.now();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #foldBeats(): void {
+    if (this.#beats.size === 0) return;
+    this.#world = observeHeartbeats(this.#world, this.#beats.values());
+    this.#beats.clear();
+  }
+
+  /** One timer, at the earliest time that anything asked for. */
+  #passAt(at: EpochMs): void {
+    if (this.#stopped || (this.#timer !== undefined && this.#timer.at <= at)) return;
+    this.#timer?.cancel();
+    // A timer that fires a little early would find nothing due and ask again at once.
+    const waitMs = Math.min(Math.max(0, Math.ceil(at - this.#clock.now())), TIMER_MS_MAX);
+    const cancel = this.#clock.setTimer(waitMs, () => {
+      this.#timer = undefined;
+      this.#pass();
+    });
+    this.#timer = { at, cancel };
+  }
+
+  #pass(): void {
+    const now = this.#clock.now();
+    this.#lastPassAt = now;
+    try {
+      const plan = this.#decide(now);
+      if (plan === undefined) this.#passAt(now + AFTER_VIOLATION_MS);
+      else if (plan.wakeAt !== undefined) this.#passAt(Math.max(plan.wakeAt, now + PASS_GAP_MS));
+    } catch (error) {
+      this.#hooks.failed("A pass failed", error);
+      this.#passAt(now + AFTER_VIOLATION_MS);
+    }
+  }
+
+  /** Decides, records, then acts. Undefined when the plan broke a rule and was dropped whole. */
+  #decide(now: EpochMs): Plan | undefined {
+    this.#foldBeats();
+    const before = this.#world;
+    const plan = reconcile(before, now);
+    const violations = checkPlan(before, plan, now);
+    if (violations.length === 0) this.#world = publish(record(before, plan, now), now);
+    const world = this.#world;
+    this.#hooks.passed({ plan, violations, durationMs: this.#clock.now() - now, world });
+    if (violations.length > 0) return undefined;
+    // Routers first: what is about to be stopped should have left their lists.
+    if (world.published !== before.published) {
+      this.#attempt("Cannot publish", () => this.#effects.publish(world.published));
+    }
+    for (const action of plan.actions) {
+      if (!isCommand(action)) continue;
+      const what = `Cannot send ${action.kind} for ${action.shard} to ${action.node}`;
+      this.#attempt(what, () => this.#effects.sendCommand(action.node, action));
+    }
+    return plan;
+  }
+
+  #attempt(what: string, act: () => void): void {
+    if (this.#stopped) return;
+    try {
+      act();
+    } catch (error) {
+      this.#hooks.failed(what, error);
+    }
+  }
 }

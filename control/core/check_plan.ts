@@ -59,7 +59,8 @@ function checkResources(world: World, placed: readonly PlaceReplica[]): Violatio
   const byNode = new Map<NodeId, Held[]>();
   for (const replica of world.replicas.values()) {
     for (const shard of replica.shards) {
-      if (shard.status?.state !== "stopped") add(byNode, held(shard.node, shard.spec));
+      const state = shard.status?.state;
+      if (state !== "stopped" && state !== "failed") add(byNode, held(shard.node, shard.spec));
     }
   }
   const violations: Violation[] = [];

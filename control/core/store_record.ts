@@ -1,6 +1,14 @@
 /** What must survive a restart of control, as the difference that an event made. */
-import type { NodeId } from "./ids.ts";
-import type { CatalogState, Decision, NodeDecision, ScaleDecision } from "./world.ts";
+import type { Event, OperatorEvent } from "./event.ts";
+import type { EpochMs, NodeId } from "./ids.ts";
+import type {
+  CatalogState,
+  Decision,
+  Decisions,
+  NodeDecision,
+  ScaleDecision,
+  World,
+} from "./world.ts";
 
 /**
  * One stored fact. The store keeps the newest of each kind and subject; an absent `decision` or
@@ -30,4 +38,90 @@ export interface Audit {
   /** The node or model it is about. */
   readonly subject: string;
   readonly reason: string;
+}
+
+/** What `event` made different between two worlds and must be stored before it takes effect. Pure. */
+export function storeRecords(
+  before: World,
+  after: World,
+  event: Event,
+  now: EpochMs,
+): readonly StoreRecord[] {
+  if (before === after) return [];
+  return [
+    ...(before.term === after.term ? [] : [{ kind: "term", term: after.term } as const]),
+    ...knownRecords(before, after),
+    ...catalogRecords(before, after),
+    ...decisionRecords(before.decisions, after.decisions),
+    ...auditOf(event, now),
+  ];
+}
+
+function knownRecords(before: World, after: World): StoreRecord[] {
+  if (before.knownNodes === after.knownNodes) return [];
+  const known = (node: NodeId, is: boolean): StoreRecord => ({
+    kind: "known_node",
+    node,
+    known: is,
+  });
+  return [
+    ...[...after.knownNodes].filter((node) => !before.knownNodes.has(node))
+      .map((node) => known(node, true)),
+    ...[...before.knownNodes].filter((node) => !after.knownNodes.has(node))
+      .map((node) => known(node, false)),
+  ];
+}
+
+function catalogRecords(before: World, after: World): StoreRecord[] {
+  if (before.catalog === after.catalog) return [];
+  const { text, revision } = after.catalog;
+  return [{ kind: "catalog", text, revision }];
+}
+
+function decisionRecords(before: Decisions, after: Decisions): StoreRecord[] {
+  if (before === after) return [];
+  return [
+    ...changed(before.nodes, after.nodes).map(([node, decision]): StoreRecord =>
+      decision === undefined
+        ? { kind: "node_decision", node }
+        : { kind: "node_decision", node, decision }
+    ),
+    ...changed(before.paused, after.paused).map(([model, decision]): StoreRecord =>
+      decision === undefined ? { kind: "paused", model } : { kind: "paused", model, decision }
+    ),
+    ...changed(before.scales, after.scales).map(([model, decision]): StoreRecord =>
+      decision === undefined ? { kind: "scale", model } : { kind: "scale", model, decision }
+    ),
+    ...changed(before.labels, after.labels).map(([node, labels]): StoreRecord =>
+      labels === undefined ? { kind: "labels", node } : { kind: "labels", node, labels }
+    ),
+  ];
+}
+
+/** Subjects whose value differs, with the new one; undefined when it is gone. Sorted. */
+function changed<V>(
+  before: ReadonlyMap<string, V>,
+  after: ReadonlyMap<string, V>,
+): readonly (readonly [string, V | undefined])[] {
+  if (before === after) return [];
+  return [...new Set([...before.keys(), ...after.keys()])].sort()
+    .filter((subject) => before.get(subject) !== after.get(subject))
+    .map((subject) => [subject, after.get(subject)] as const);
+}
+
+function auditOf(event: Event, now: EpochMs): StoreRecord[] {
+  if (!isOperatorEvent(event)) return [];
+  return [{
+    kind: "audit",
+    at: now,
+    by: event.by,
+    action: event.kind,
+    subject: "node" in event ? event.node : event.model,
+    reason: "reason" in event ? event.reason : "",
+  }];
+}
+
+/** Only what operators decide says who decided it. */
+export function isOperatorEvent(event: Event): event is OperatorEvent {
+  return "by" in event;
 }

@@ -1,6 +1,6 @@
 /**
- * What operators see of the world: plain shapes that mirror admin.proto, with words for states. Pure
- * projections; the edge encodes them.
+ * What operators see of the world: plain shapes that mirror admin.proto, with words for states. The
+ * projections are in views/, a noun a file; the edge encodes them.
  */
 import type { Plain } from "@heddle/proto/plain";
 import type { HcaRef, Inventory } from "@heddle/proto/gen/types";
@@ -8,8 +8,7 @@ import type { NodeState } from "@heddle/proto/node_state";
 import type { ReplicaState } from "@heddle/proto/replica_state";
 import type { Revision } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
-import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
-import type { World } from "./world.ts";
+import type { NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
 
 export interface NodeView {
   readonly name: NodeId;
@@ -107,37 +106,4 @@ export interface RejectionView {
   readonly node: NodeId;
   readonly reason: string;
   readonly detail: string;
-}
-
-/** Every node that control knows, by name. */
-export function viewNodes(_world: World, _now: EpochMs): readonly NodeView[] {
-  return [];
-}
-
-/** Every model of the catalog, in its order. */
-export function viewModels(_world: World, _now: EpochMs): readonly ModelView[] {
-  return [];
-}
-
-/** Replicas by id; those of one model when `nameOrAlias` is not empty. */
-export function viewReplicas(
-  _world: World,
-  _nameOrAlias: string,
-  _now: EpochMs,
-): readonly ReplicaView[] {
-  return [];
-}
-
-/** Every router that reported, by name. */
-export function viewRouters(_world: World, _now: EpochMs): readonly RouterView[] {
-  return [];
-}
-
-/** Why a model is placed as it is, or is not; undefined when there is no such model. */
-export function viewExplain(
-  _world: World,
-  _nameOrAlias: string,
-  _now: EpochMs,
-): ExplainView | undefined {
-  return undefined;
 }

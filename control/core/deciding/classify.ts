@@ -4,7 +4,7 @@ import type { EpochMs } from "../ids.ts";
 import type { Command, Replica, Shard, World } from "../world.ts";
 import { reach } from "./node_state.ts";
 import { STALE_REVISION } from "./replica_judgement.ts";
-import { ending, leader } from "./shard_facts.ts";
+import { ended, ending, leader } from "./shard_facts.ts";
 
 export type Bucket =
   /** Nothing of it runs. */
@@ -41,7 +41,7 @@ export function classify(world: World, replica: Replica, shard: Shard, now: Epoc
 }
 
 function classifyEnding(world: World, shard: Shard, now: EpochMs): Bucket {
-  if (shard.status?.state === "stopped") return "gone";
+  if (ended(shard)) return "gone";
   // It was decided and never sent: there is nothing to stop.
   if (shard.status === undefined && shard.command === undefined) return "gone";
   if (!world.knownNodes.has(shard.node)) return "gone";
@@ -53,6 +53,8 @@ function classifyEnding(world: World, shard: Shard, now: EpochMs): Bucket {
     if (shard.status === undefined && command?.answer?.accepted === false) return "gone";
     return away ? "node_away" : "stop";
   }
+  // An agent that has nothing of a shard accepts its stop and has no more to say.
+  if (shard.status === undefined && command.answer?.accepted === true) return "gone";
   if (command.answer === undefined) {
     if (now < command.deadline) return "stop_in_flight";
     return away ? "node_away" : "stop_again";

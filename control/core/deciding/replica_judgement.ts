@@ -34,7 +34,7 @@ function brokenShard(replica: Replica): FailReplica | undefined {
   const broken = replica.shards.filter(isBroken).sort(earliestFirst)[0];
   if (broken === undefined) return undefined;
   const { status, command } = broken;
-  if (status?.state === "failed") {
+  if (status?.state === "failed" || status?.state === "stopping") {
     return fail(replica, "shard_failed", shardMessage(broken), {
       permanent: status.permanent,
       shard: broken,
@@ -51,9 +51,10 @@ function brokenShard(replica: Replica): FailReplica | undefined {
   });
 }
 
+/** Stopping without having been told to is failing: what is left of it is being cleaned up. */
 function isBroken(shard: Shard): boolean {
   const state = shard.status?.state;
-  return state === "failed" || state === "stopped" || refused(shard);
+  return state === "failed" || state === "stopping" || state === "stopped" || refused(shard);
 }
 
 /** The agent said no, and not merely that the revision was old. */

@@ -2,11 +2,17 @@
 import type { Replica, Shard } from "../world.ts";
 
 /**
- * The shard may hold GPUs and ports: until its node said that it is stopped, which means that the
- * memory is free. A failed one holds them too.
+ * The shard may hold GPUs and ports. An agent says `stopped` or `failed` only when nothing of it runs
+ * any more; until then, also while it stops, what it was given is not free.
  */
 export function holds(shard: Shard): boolean {
-  return shard.status?.state !== "stopped";
+  return !ended(shard);
+}
+
+/** Nothing of it runs, as its node says. */
+export function ended(shard: Shard): boolean {
+  const state = shard.status?.state;
+  return state === "stopped" || state === "failed";
 }
 
 /** It answers, well or badly. */

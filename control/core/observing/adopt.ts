@@ -4,6 +4,7 @@
  */
 import type { Plain } from "@heddle/proto/plain";
 import type { ShardReport, ShardSpec } from "@heddle/proto/gen/types";
+import { ended } from "../deciding/shard_facts.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
 import type { Replica, Shard, World } from "../world.ts";
 import { observedShard, withReplica } from "./shards.ts";
@@ -26,16 +27,15 @@ export function adopt(
   };
   const replica = world.replicas.get(spec.replicaId);
   if (replica === undefined) {
-    return shard.status?.state === "stopped"
-      ? world
-      : withReplica(world, goingOn(found(shard, now), shard, now), now);
+    // Agents remember for a while what has ended; that is history, and nothing of it runs.
+    return ended(shard) ? world : withReplica(world, goingOn(found(shard, now), shard, now), now);
   }
   const there = replica.shards.find((each) => each.id === shard.id || each.rank === shard.rank);
   if (there === undefined) {
     const shards = [...replica.shards, shard].sort((a, b) => a.rank - b.rank);
     return withReplica(world, goingOn({ ...replica, shards }, shard, now), now);
   }
-  return there.node === node ? world : stray(world, shard, there.node, now);
+  return there.node === node || ended(shard) ? world : stray(world, shard, there.node, now);
 }
 
 /** What an earlier control had begun to stop is stopped to the end. */

@@ -1,9 +1,7 @@
-/** Signs of life with live values. Most change no decision; `heartbeatMatters` tells which do. */
+/** Signs of life with live values. Most change no decision; matters.ts tells which do. */
 import type { Plain } from "@heddle/proto/plain";
 import type { Heartbeat } from "@heddle/proto/gen/agent";
 import type { Inventory } from "@heddle/proto/gen/types";
-import { reach } from "../deciding/node_state.ts";
-import type { HeartbeatSeen } from "../event.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
 import type { Node, Replica, Shard, World } from "../world.ts";
 
@@ -31,45 +29,11 @@ export function observeHeartbeats(world: World, beats: Iterable<Beat>): World {
   return nodes === undefined ? world : { ...next, nodes };
 }
 
-/**
- * Whether a beat must be folded in at once and looked at: the node was silent, what it has changed,
- * or a drain waits for its numbers. Others may wait until something else happens.
- */
-export function heartbeatMatters(world: World, event: HeartbeatSeen, now: EpochMs): boolean {
-  const { heartbeat } = event;
-  if (reach(world, event.node, now) !== "reachable") return true;
-  if (heartbeat.enginesPresent || heartbeat.modelFilesPresent) return true;
-  const node = world.nodes.get(event.node);
-  if (heartbeat.hardwarePresent && node !== undefined) {
-    if (usableParts(node.inventory) !== usableParts(withLive(node.inventory, heartbeat))) {
-      return true;
-    }
-  }
-  if (heartbeat.loads.length === 0) return false;
-  for (const replica of world.replicas.values()) {
-    if (replica.draining === undefined || replica.stopping !== undefined) continue;
-    if (replica.shards.some((shard) => shard.node === event.node && shard.rank === 0)) return true;
-  }
-  return false;
-}
-
-/** What placement reads of a node's hardware, as text to compare. */
-function usableParts(inventory: Plain<Inventory>): string {
-  return JSON.stringify([
-    inventory.gpus.map((gpu) => [
-      gpu.uuid,
-      gpu.gpuClass,
-      gpu.memoryTotalMib,
-      gpu.nvlinkClique,
-      gpu.problems.map((problem) => problem.reason),
-    ]),
-    inventory.hcas.map((hca) => [hca.name, hca.port, hca.fabric, hca.active, hca.problems.length]),
-    inventory.fabrics.map((fabric) => [fabric.name, fabric.degraded]),
-  ]);
-}
-
 /** Lists are whole when present; what is absent is as it was. */
-function withLive(inventory: Plain<Inventory>, heartbeat: Plain<Heartbeat>): Plain<Inventory> {
+export function withLive(
+  inventory: Plain<Inventory>,
+  heartbeat: Plain<Heartbeat>,
+): Plain<Inventory> {
   return {
     ...inventory,
     ...(heartbeat.hardwarePresent

@@ -5,6 +5,7 @@
 import type { Plain } from "@heddle/proto/plain";
 import type { Inventory, ShardReport } from "@heddle/proto/gen/types";
 import { reach } from "../deciding/node_state.ts";
+import { ended } from "../deciding/shard_facts.ts";
 import { MACHINE_RESTARTED, NOT_ON_NODE } from "../deciding/replica_judgement.ts";
 import type { Registered } from "../event.ts";
 import type { ShardState } from "@heddle/proto/shard_state";
@@ -103,7 +104,7 @@ function toldShard(shard: Shard, { reported, restarted }: Told, now: EpochMs): S
     const observed = observedShard(status, shard.status, now);
     return { ...withUnheardCommand(shard, observed.state, now), status: observed };
   }
-  if (shard.status?.state === "stopped") return shard;
+  if (ended(shard)) return shard;
   const { command } = shard;
   if (shard.status === undefined && command?.kind !== "stop") {
     // A start that never arrived is sent again at once; one that was answered has come to nothing.
@@ -120,7 +121,8 @@ function toldShard(shard: Shard, { reported, restarted }: Told, now: EpochMs): S
 function withUnheardCommand(shard: Shard, state: ShardState, now: EpochMs): Shard {
   const { command } = shard;
   if (command === undefined) return shard;
-  const forgotten = command.kind === "stop" && !["draining", "stopping", "stopped"].includes(state);
+  const forgotten = command.kind === "stop" &&
+    !["draining", "stopping", "stopped", "failed"].includes(state);
   if (command.answer !== undefined && !forgotten) return shard;
   const { answer: _answer, ...unanswered } = command;
   return { ...shard, command: { ...unanswered, deadline: now } };

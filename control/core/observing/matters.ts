@@ -1,0 +1,60 @@
+/** Which events can change a decision. The others are folded in and looked at when something else is. */
+import type { Plain } from "@heddle/proto/plain";
+import type { Inventory } from "@heddle/proto/gen/types";
+import { reach } from "../deciding/node_state.ts";
+import type { Event, HeartbeatSeen } from "../event.ts";
+import type { EpochMs, NodeId } from "../ids.ts";
+import type { World } from "../world.ts";
+import { withLive } from "./heartbeat.ts";
+
+/** Whether a pass is due because of `event`. `world` is the one before it. */
+export function matters(world: World, event: Event, now: EpochMs): boolean {
+  switch (event.kind) {
+    case "heartbeat":
+      return heartbeatMatters(world, event, now);
+    case "router_report":
+      // Reports come every 2 s from each router; only drains and sleepers depend on them.
+      return someDrains(world) ||
+        world.catalog.catalog.models.some((each) => each.scaling.min === 0);
+    default:
+      return true;
+  }
+}
+
+/** The node was silent, what it has changed, or a drain waits for its numbers. */
+function heartbeatMatters(world: World, event: HeartbeatSeen, now: EpochMs): boolean {
+  const { heartbeat, node: name } = event;
+  if (reach(world, name, now) !== "reachable") return true;
+  if (heartbeat.enginesPresent || heartbeat.modelFilesPresent) return true;
+  const node = world.nodes.get(name);
+  if (heartbeat.hardwarePresent && node !== undefined) {
+    const after = withLive(node.inventory, heartbeat);
+    if (usableParts(node.inventory) !== usableParts(after)) return true;
+  }
+  return heartbeat.loads.length > 0 && someDrains(world, name);
+}
+
+/** Some replica drains, with its leader on `node` when one is given. */
+function someDrains(world: World, node?: NodeId): boolean {
+  for (const replica of world.replicas.values()) {
+    if (replica.draining === undefined || replica.stopping !== undefined) continue;
+    if (node === undefined) return true;
+    if (replica.shards.some((shard) => shard.node === node && shard.rank === 0)) return true;
+  }
+  return false;
+}
+
+/** What placement reads of a node's hardware, as text to compare. */
+function usableParts(inventory: Plain<Inventory>): string {
+  return JSON.stringify([
+    inventory.gpus.map((gpu) => [
+      gpu.uuid,
+      gpu.gpuClass,
+      gpu.memoryTotalMib,
+      gpu.nvlinkClique,
+      gpu.problems.map((problem) => problem.reason),
+    ]),
+    inventory.hcas.map((hca) => [hca.name, hca.port, hca.fabric, hca.active, hca.problems.length]),
+    inventory.fabrics.map((fabric) => [fabric.name, fabric.degraded]),
+  ]);
+}

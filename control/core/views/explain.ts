@@ -1,0 +1,64 @@
+/** Why a model is placed as it is, or is not, asked of placement itself and not of what it said. */
+import type { Model } from "../catalog.ts";
+import { byPriority } from "../deciding/room.ts";
+import { ending } from "../deciding/shard_facts.ts";
+import type { EpochMs } from "../ids.ts";
+import { candidates } from "../placing/candidate.ts";
+import { summarise } from "../placing/explain.ts";
+import { place } from "../placing/place.ts";
+import type { World } from "../world.ts";
+import type { ExplainView, PlacementView, RejectionView } from "../views.ts";
+
+/** `model` is a name. A model that left the catalog has only placements. */
+export function explainModel(world: World, name: string, now: EpochMs): ExplainView {
+  const model = world.catalog.catalog.models.find((each) => each.name === name);
+  const placements = placementsOf(world, name);
+  const lastAttemptAt = world.models.get(name)?.lastAttemptAt;
+  const { summary, rejections } = model === undefined
+    ? { summary: "it left the catalog and is being stopped", rejections: [] }
+    : nextReplica(world, model, now);
+  return {
+    model: name,
+    summary: placements.length === 0
+      ? summary
+      : `${placements.length} placed; for one more: ${summary}`,
+    placements,
+    rejections,
+    ...(lastAttemptAt === undefined ? {} : { lastAttemptMs: Math.max(0, now - lastAttemptAt) }),
+  };
+}
+
+function placementsOf(world: World, name: string): readonly PlacementView[] {
+  return [...world.replicas.values()]
+    .filter((replica) => replica.model === name && !ending(replica))
+    .sort((a, b) => a.id < b.id ? -1 : 1)
+    .map((replica) => ({
+      replicaId: replica.id,
+      profile: replica.profile,
+      nodes: replica.shards.map((shard) => shard.node),
+      scores: replica.scores,
+    }));
+}
+
+function nextReplica(
+  world: World,
+  model: Model,
+  now: EpochMs,
+): { readonly summary: string; readonly rejections: readonly RejectionView[] } {
+  const all = [...candidates(world, now).values()];
+  const profiles = byPriority(model);
+  const asked = profiles.map((profile) => ({ profile, placement: place({ model, profile }, all) }));
+  return {
+    summary: asked.map(({ profile, placement }) =>
+      profiles.length === 1 ? summarise(placement) : `${profile.name}: ${summarise(placement)}`
+    ).join("; "),
+    rejections: asked.flatMap(({ profile, placement }) =>
+      placement.rejections.map(({ node, reason, detail }) => ({
+        profile: profile.name,
+        node,
+        reason,
+        detail,
+      }))
+    ),
+  };
+}

@@ -1,0 +1,95 @@
+/** Models as operators see them. */
+import type { Model } from "../catalog.ts";
+import { desired } from "../deciding/desired.ts";
+import { CLEAN_RECORD } from "../deciding/draft.ts";
+import { modelReason } from "../deciding/model_reason.ts";
+import type { EpochMs } from "../ids.ts";
+import type { Replica, World } from "../world.ts";
+import { replicaState } from "./replicas.ts";
+import type { ModelView } from "../views.ts";
+
+/** Every model of the catalog, in its order. Then, by name, those that only run any more. */
+export function viewModels(world: World, now: EpochMs): readonly ModelView[] {
+  const { models } = world.catalog.catalog;
+  const replicas = Map.groupBy(world.replicas.values(), (replica) => replica.model);
+  const left = [...replicas.keys()].filter((name) => !models.some((each) => each.name === name));
+  return [
+    ...models.map((model) => viewModel(world, model, replicas.get(model.name) ?? [], now)),
+    ...left.sort().map((name) => viewLeaving(world, name, replicas.get(name) ?? [], now)),
+  ];
+}
+
+function viewModel(
+  world: World,
+  model: Model,
+  replicas: readonly Replica[],
+  now: EpochMs,
+): ModelView {
+  const record = world.models.get(model.name) ?? CLEAN_RECORD;
+  const counts = countStates(world, replicas, now);
+  const running = counts.ready + counts.starting;
+  const wanted = desired(world, model, running, now).count;
+  const backoffMs = record.backoffUntil === undefined ? 0 : record.backoffUntil - now;
+  const scale = world.decisions.scales.get(model.name);
+  const held = scale === undefined ? "" : `held at ${scale.replicas} by ${scale.by}`;
+  return {
+    name: model.name,
+    aliases: model.aliases,
+    minReplicas: model.scaling.min,
+    maxReplicas: model.scaling.max,
+    desiredReplicas: wanted,
+    readyReplicas: counts.ready,
+    startingReplicas: counts.starting,
+    drainingReplicas: counts.draining,
+    failedStarts: record.failedStarts,
+    ...(backoffMs > 0 && running < wanted ? { backoffMs } : {}),
+    reason: [held, shortfall(world, model, { ready: counts.ready, wanted }, now)]
+      .filter((each) => each !== "").join("; "),
+    unsafeProfiles: model.profiles.filter((each) => each.unsafe_env).map((each) => each.name),
+  };
+}
+
+function shortfall(
+  world: World,
+  model: Model,
+  { ready, wanted }: { readonly ready: number; readonly wanted: number },
+  now: EpochMs,
+): string {
+  if (ready >= wanted && wanted > 0) {
+    const paused = world.decisions.paused.get(model.name);
+    return paused === undefined ? "" : `paused by ${paused.by}: ${paused.reason}`;
+  }
+  return modelReason(world, model, now);
+}
+
+function viewLeaving(
+  world: World,
+  name: string,
+  replicas: readonly Replica[],
+  now: EpochMs,
+): ModelView {
+  const counts = countStates(world, replicas, now);
+  return {
+    name,
+    aliases: [],
+    minReplicas: 0,
+    maxReplicas: 0,
+    desiredReplicas: 0,
+    readyReplicas: counts.ready,
+    startingReplicas: counts.starting,
+    drainingReplicas: counts.draining,
+    failedStarts: 0,
+    reason: "it left the catalog and is being stopped",
+    unsafeProfiles: [],
+  };
+}
+
+function countStates(world: World, replicas: readonly Replica[], now: EpochMs) {
+  const counts = { ready: 0, starting: 0, draining: 0 };
+  for (const replica of replicas) {
+    const { state } = replicaState(world, replica, now);
+    if (state === "ready" || state === "draining") counts[state]++;
+    if (state === "starting" || state === "placing") counts.starting++;
+  }
+  return counts;
+}
