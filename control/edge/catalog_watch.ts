@@ -9,6 +9,7 @@ import { formatComplaints } from "@heddle/common/config_file";
 import { logger } from "@heddle/common/log";
 import { delay, spawnTask } from "@heddle/common/task";
 import { type Catalog, parseCatalog } from "../core/catalog.ts";
+import type { CatalogVerdict } from "../core/judge_catalog.ts";
 import type { CatalogApplied } from "../core/event.ts";
 import type { CatalogState } from "../core/world.ts";
 
@@ -19,12 +20,6 @@ const DEBOUNCE_MS = 150;
 
 /** How often the file is read though nothing was heard: for file systems without events. */
 const PERIOD_MS = 30_000;
-
-/** What is to be done with a valid new catalog. */
-export type CatalogVerdict =
-  | { readonly kind: "apply" }
-  /** `detail` has the numbers. */
-  | { readonly kind: "wait"; readonly reason: string; readonly detail: string };
 
 /** How the file stands against what is acted on. */
 export type CatalogFileState = "applied" | "waiting" | "invalid" | "unreadable";

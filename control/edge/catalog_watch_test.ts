@@ -4,7 +4,8 @@ import type { Catalog } from "../core/catalog.ts";
 import { EMPTY_CATALOG } from "../core/catalog.ts";
 import type { CatalogApplied } from "../core/event.ts";
 import type { CatalogState } from "../core/world.ts";
-import { type CatalogFileState, type CatalogVerdict, CatalogWatch } from "./catalog_watch.ts";
+import type { CatalogVerdict } from "../core/judge_catalog.ts";
+import { type CatalogFileState, CatalogWatch } from "./catalog_watch.ts";
 
 const ONE = "models:\n  - {name: a, source: s, profiles: [{name: p, engine: sim}]}\n";
 const TWO = `${ONE}  - {name: b, source: s, profiles: [{name: p, engine: sim}]}\n`;
@@ -87,7 +88,7 @@ Deno.test("CatalogWatch keeps the old catalog when the file is gone or cannot be
 Deno.test("CatalogWatch holds back what has to wait and asks again", async () => {
   await using made = await bench();
   await made.write(TWO);
-  made.judgeBy({ kind: "wait", reason: "stops_too_much", detail: "it would stop 3 of 4 replicas" });
+  made.judgeBy({ kind: "wait", reason: "stops_many", detail: "it would stop 3 of 4 replicas" });
   await made.write(ONE);
   await made.watch.check();
   equal(made.current().text, TWO);

@@ -5,14 +5,12 @@ import type { AdminService } from "@heddle/proto/gen/admin";
 import { VERSION } from "@heddle/common/version";
 import type { OperatorEvent } from "../../core/event.ts";
 import { findModel } from "../../core/catalog.ts";
-import {
-  explainModel,
-  type NodeView,
-  viewModels,
-  viewNodes,
-  viewReplicas,
-  viewRouters,
-} from "../../core/views.ts";
+import { explainModel } from "../../core/views/explain.ts";
+import { viewModels } from "../../core/views/models.ts";
+import { viewNodes } from "../../core/views/nodes.ts";
+import { viewReplicas } from "../../core/views/replicas.ts";
+import { viewRouters } from "../../core/views/routers.ts";
+import type { NodeView } from "../../core/views.ts";
 import type { World } from "../../core/world.ts";
 import { operatorName, type Realm } from "../caller.ts";
 import type { LogRequests } from "../log_requests.ts";

@@ -1,0 +1,78 @@
+/** What the loop does to the world outside, and what is said of it in the log and the metrics. */
+import { errorText } from "@heddle/proto/error";
+import { formatRevision } from "@heddle/proto/revision";
+import { logger } from "@heddle/common/log";
+import type { Action } from "./core/plan.ts";
+import { encodeCommand } from "./edge/agent_client.ts";
+import type { ControlMetrics } from "./edge/control_metrics.ts";
+import type { NodeStreams } from "./edge/node_streams.ts";
+import type { Store } from "./edge/store/store.ts";
+import type { WatchHub } from "./edge/watch/hub.ts";
+import type { Effects, LoopHooks } from "./loop.ts";
+
+const log = logger("control", "loop");
+
+export function effectsOf(parts: {
+  readonly streams: NodeStreams;
+  readonly hub: WatchHub;
+  readonly store: Store;
+  readonly metrics: ControlMetrics;
+}): Effects {
+  const { streams, hub, store, metrics } = parts;
+  return {
+    sendCommand: (node, command) => streams.send(node, encodeCommand(command)),
+    publish: (published) => hub.publish(published),
+    persist(records) {
+      try {
+        store.persist(records);
+      } catch (error) {
+        metrics.storeFailed();
+        log.error("Cannot store a decision, so it does not take effect", {
+          reason: errorText(error),
+        });
+        throw error;
+      }
+    },
+  };
+}
+
+export function hooksOf(metrics: ControlMetrics): LoopHooks {
+  return {
+    passed({ plan, violations, durationMs }) {
+      metrics.pass(durationMs, violations.map(({ rule }) => rule));
+      for (const { rule, detail } of violations) {
+        log.error("A plan would have broken a rule and was dropped", { rule, detail });
+      }
+      if (violations.length > 0) return;
+      for (const action of plan.actions) sayAction(action);
+    },
+    failed(what, error) {
+      metrics.loopFailed();
+      log.error(what, { reason: errorText(error) });
+    },
+  };
+}
+
+// Specs stay out of the log: their env may hold what is nobody's business.
+function sayAction(action: Action): void {
+  const words = action.kind.replaceAll("_", " ");
+  const { replica } = action;
+  switch (action.kind) {
+    case "start_shard":
+    case "stop_shard":
+      return log.info(words, {
+        shard: action.shard,
+        node: action.node,
+        revision: formatRevision(action.revision),
+        ...(action.kind === "stop_shard" ? { reason: action.reason } : {}),
+      });
+    case "place_replica": {
+      const nodes = action.shards.map(({ node }) => node).join(",");
+      return log.info(words, { replica, profile: action.profile, nodes });
+    }
+    case "fail_replica":
+      return log.warning(words, { replica, reason: action.reason, detail: action.message });
+    default:
+      return log.info(words, { replica, ...("reason" in action ? { reason: action.reason } : {}) });
+  }
+}

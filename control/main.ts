@@ -1,0 +1,54 @@
+/** heddle-control: reads flags and configuration, runs control, and stops it on a signal. */
+import { formatAddress } from "@heddle/common/address";
+import { loadConfig } from "@heddle/common/config_file";
+import { logger } from "@heddle/common/log";
+import { type ProgramFlags, runProgram } from "@heddle/common/program";
+import { configSchema, settingsOf } from "./config.ts";
+import { type Control, startControl } from "./control.ts";
+import { catalogSchema } from "./core/catalog.ts";
+
+const DEFAULT_CONFIG = "/etc/heddle/control.yaml";
+const log = logger("control");
+
+/** Set while control runs, for SIGHUP. */
+let running: Control | undefined;
+
+async function run(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
+  const catalog = flags.extra["check-catalog"];
+  if (catalog !== undefined) {
+    await loadConfig(catalogSchema, catalog);
+    Deno.stdout.writeSync(new TextEncoder().encode(`${catalog}: ok\n`));
+    return;
+  }
+  const config = await loadConfig(configSchema, flags.config ?? DEFAULT_CONFIG);
+  const control = await startControl(settingsOf(config));
+  running = control;
+  log.info("Started", {
+    agents: formatAddress(control.agents),
+    admin: formatAddress(control.admin),
+    metrics: formatAddress(control.metrics),
+  });
+  try {
+    await aborted(stop);
+  } finally {
+    running = undefined;
+    await control.stop();
+  }
+  log.info("Stopped; engines go on");
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+await runProgram({
+  name: "heddle-control",
+  purpose: "decides what runs where and tells agents and routers",
+  flags: { "check-catalog": "validate a catalog and exit" },
+  checkConfig: (file) => loadConfig(configSchema, file),
+  run,
+  reload: () => void running?.reload(),
+});
