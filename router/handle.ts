@@ -13,6 +13,7 @@ import { type Exchange, modelNotFound, NOT_READY, serve, type ServeParts } from 
 export interface HandleParts extends ServeParts {
   /** Why this router should get no traffic; undefined when it should. */
   readonly notReady: () => string | undefined;
+  readonly heartbeatMs: number;
 }
 
 const TEXT = { "content-type": "text/plain; charset=utf-8" } as const;
@@ -26,7 +27,7 @@ export function handle(
   response: ServerResponse,
   parts: HandleParts,
 ): void {
-  const reply = new Reply(response);
+  const reply = new Reply(response, parts.heartbeatMs);
   const requestId = requestIdOf(request.headers["x-request-id"]);
   reply.setHeader("x-request-id", requestId);
   const match = matchRoute(request.method ?? "", request.url ?? "");

@@ -7,13 +7,14 @@ import type { Settings } from "./config.ts";
 import { OPEN_LIMITS } from "./core/request/limit.ts";
 import type { UsageRecord } from "./core/request/usage_record.ts";
 import { type Keyring, OPEN_KEYRING, readKeyring } from "./edge/client/keys.ts";
-import { startListener } from "./edge/client/listener.ts";
+import { type Listener, startListener } from "./edge/client/listener.ts";
+import { HEARTBEAT_MS } from "./edge/client/reply.ts";
 import { logRequest } from "./edge/observe/request_log.ts";
 import { type Present, routerMetrics } from "./edge/observe/router_metrics.ts";
 import { createUpstreamPool, UPSTREAM_DEFAULTS, type UpstreamPool } from "./edge/upstream.ts";
 import { type ControlLink, startControlLink } from "./control_link.ts";
 import { Endpoints } from "./endpoints.ts";
-import { handle } from "./handle.ts";
+import { handle, type HandleParts } from "./handle.ts";
 import { Queue } from "./queue.ts";
 import { staticTable } from "./static_table.ts";
 
@@ -30,6 +31,8 @@ export interface Router {
 export interface RouterHooks {
   /** Gets each usage record besides the log and the metrics. */
   readonly account?: (record: UsageRecord) => void;
+  /** For tests, which do not wait for ten seconds. */
+  readonly heartbeatMs?: number;
 }
 
 /** Starts a router. Throws a HeddleError when something it needs is not there. */
@@ -41,62 +44,47 @@ export async function startRouter(
   const log = logger("router");
   let keyring = await loadKeyring(settings);
   let stopping = false;
-  const now = () => performance.now();
-  const endpoints = new Endpoints({
-    fixed: await staticTable(settings, Date.now()),
-    now,
-    random: Math.random,
-  });
-  const pool = createUpstreamPool({
-    ...UPSTREAM_DEFAULTS,
-    connectTimeoutMs: settings.timeouts.connectMs,
-    firstByteTimeoutMs: settings.timeouts.firstByteMs,
-    idleTimeoutMs: settings.timeouts.betweenChunksMs,
-  });
-  const link = settings.control === undefined ? undefined : await startControlLink({
-    settings,
-    control: settings.control,
-    endpoints,
-    queue: () => queue,
-  });
-  const queue: Queue = new Queue({
-    fleet: {
-      serves: (model) => endpoints.serves(model),
-      model: (name) => endpoints.table.models.get(name),
-      changed: (signal) => endpoints.changed(signal),
-      wake: (model) => link?.wake(model),
-    },
-    requestsInFlightMax: settings.requestsInFlightMax,
-    holdMs: settings.timeouts.holdMs,
-  });
-  const metrics = routerMetrics(registry, present({ endpoints, queue, pool, link }));
+  const core = await startCore(settings);
+  const { endpoints, queue, pool, link } = core;
+  const metrics = routerMetrics(registry, present(core));
   const notReady = () =>
     stopping ? "stopping" : endpoints.informed ? undefined : "has not heard from control yet";
-  const listener = await startListener(
-    settings.listen,
-    (request, response) =>
-      handle(request, response, {
-        endpoints,
-        pool,
-        queue,
-        metrics,
-        notReady,
-        now,
-        timeouts: settings.timeouts,
-        limits: OPEN_LIMITS,
-        keyring: () => keyring,
-        bodyLimits: {
-          wireBytesMax: settings.bodyReceivedMaxBytes,
-          bodyBytesMax: settings.bodyInflatedMaxBytes,
-        },
-        account: (record) => {
-          metrics.record(record);
-          logRequest(log, record);
-          link?.count(record);
-          hooks.account?.(record);
-        },
-      }),
-  );
+  const parts: HandleParts = {
+    endpoints,
+    pool,
+    queue,
+    metrics,
+    notReady,
+    now: core.now,
+    heartbeatMs: hooks.heartbeatMs ?? HEARTBEAT_MS,
+    timeouts: settings.timeouts,
+    limits: OPEN_LIMITS,
+    keyring: () => keyring,
+    bodyLimits: {
+      wireBytesMax: settings.bodyReceivedMaxBytes,
+      bodyBytesMax: settings.bodyInflatedMaxBytes,
+    },
+    account: (record) => {
+      metrics.record(record);
+      logRequest(log, record);
+      link?.count(record);
+      hooks.account?.(record);
+    },
+  };
+  const release = async () => {
+    pool[Symbol.dispose]();
+    await link?.stop();
+  };
+  let listener: Listener;
+  try {
+    listener = await startListener(
+      settings.listen,
+      (request, response) => handle(request, response, parts),
+    );
+  } catch (error) {
+    await release();
+    throw error;
+  }
   return {
     address: listener.address,
     notReady,
@@ -113,24 +101,55 @@ export async function startRouter(
       stopping = true;
       queue.close();
       await listener.close(settings.shutdownMs);
-      pool[Symbol.dispose]();
-      await link?.stop();
+      await release();
     },
   };
 }
 
-function loadKeyring({ keyFile }: Settings): Promise<Keyring> {
-  return keyFile === undefined ? Promise.resolve(OPEN_KEYRING) : readKeyring(keyFile);
-}
-
-interface Sources {
+/** What requests meet behind the listener. */
+interface Core {
+  readonly now: () => number;
   readonly endpoints: Endpoints;
   readonly queue: Queue;
   readonly pool: UpstreamPool;
   readonly link: ControlLink | undefined;
 }
 
-function present({ endpoints, queue, pool, link }: Sources): Present {
+async function startCore(settings: Settings): Promise<Core> {
+  const { control, timeouts } = settings;
+  const now = () => performance.now();
+  const endpoints = new Endpoints({
+    fixed: await staticTable(settings, Date.now()),
+    now,
+    random: Math.random,
+  });
+  const pool = createUpstreamPool({
+    ...UPSTREAM_DEFAULTS,
+    connectTimeoutMs: timeouts.connectMs,
+    firstByteTimeoutMs: timeouts.firstByteMs,
+    idleTimeoutMs: timeouts.betweenChunksMs,
+  });
+  const link = control === undefined
+    ? undefined
+    : await startControlLink({ settings, control, endpoints, queue: () => queue });
+  const queue: Queue = new Queue({
+    fleet: {
+      serves: (model) => endpoints.serves(model),
+      model: (name) => endpoints.table.models.get(name),
+      changed: (signal) => endpoints.changed(signal),
+      wake: (model) => link?.wake(model),
+    },
+    requestsInFlightMax: settings.requestsInFlightMax,
+    holdMs: timeouts.holdMs,
+  });
+  return { now, endpoints, queue, pool, link };
+}
+
+function loadKeyring({ keyFile }: Settings): Promise<Keyring> {
+  return keyFile === undefined ? Promise.resolve(OPEN_KEYRING) : readKeyring(keyFile);
+}
+
+function present({ endpoints, queue, pool, link }: Core): Present {
   return {
     inFlight: () => queue.inFlight,
     waiting: () => queue.waiting,

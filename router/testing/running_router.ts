@@ -18,7 +18,10 @@ export interface RunningRouter extends AsyncDisposable {
   post(path: string, body: unknown, init?: RequestInit): Promise<Response>;
 }
 
-export async function runRouter(config: Record<string, unknown>): Promise<RunningRouter> {
+export async function runRouter(
+  config: Record<string, unknown>,
+  hooks: { readonly heartbeatMs?: number } = {},
+): Promise<RunningRouter> {
   const parsed = parseConfig(
     configSchema,
     stringify({ listen: "127.0.0.1:0", admin: { listen: "127.0.0.1:0" }, ...config }),
@@ -29,6 +32,7 @@ export async function runRouter(config: Record<string, unknown>): Promise<Runnin
   const records: UsageRecord[] = [];
   let waiters: { count: number; resolve: (record: UsageRecord) => void }[] = [];
   const router = await startRouter(settingsOf(parsed.value, "test"), registry, {
+    ...hooks,
     account(record) {
       records.push(record);
       waiters = waiters.filter(({ count, resolve }) => {

@@ -4,11 +4,14 @@
  */
 import type { ServerResponse } from "node:http";
 
-/** Silence after which a waiting client hears that it is not forgotten. Proxies give up at 60 s. */
+/** How often a waiting client hears that it is not forgotten. Proxies give up at 60 s. */
 export const HEARTBEAT_MS = 10_000;
 
 /** A client that takes nothing for so long holds an engine for nothing. */
 const STALL_MS_MAX = 300_000;
+
+/** A client that does not even read why its stream broke off is not waited for. */
+const BREAK_MS_MAX = 10_000;
 
 /**
  * A comment without the blank line after it: it can neither dispatch an event in clients that count
@@ -27,12 +30,14 @@ export type ReplyHeaders = Readonly<Record<string, string>>;
 
 export class Reply {
   readonly #response: ServerResponse;
+  readonly #heartbeatMs: number;
   readonly #gone = new AbortController();
   #wroteAt = performance.now();
   #state: "unsent" | "streaming" | "ended" = "unsent";
 
-  constructor(response: ServerResponse) {
+  constructor(response: ServerResponse, heartbeatMs: number) {
     this.#response = response;
+    this.#heartbeatMs = heartbeatMs;
     response.on("close", () => {
       if (!response.writableFinished) this.#gone.abort();
     });
@@ -84,11 +89,11 @@ export class Reply {
   keepAlive(): Disposable {
     const timer = setInterval(() => {
       if (this.gone.aborted || this.#state === "ended" || this.#response.writableNeedDrain) return;
-      if (performance.now() - this.#wroteAt < HEARTBEAT_MS / 2) return;
+      if (performance.now() - this.#wroteAt < this.#heartbeatMs / 2) return;
       this.startStream({});
       this.#wroteAt = performance.now();
       this.#response.write(PING);
-    }, HEARTBEAT_MS);
+    }, this.#heartbeatMs);
     return { [Symbol.dispose]: () => clearInterval(timer) };
   }
 
@@ -101,8 +106,11 @@ export class Reply {
   /** Writes `last` and closes so that no client takes the stream for whole. */
   break(last: string): void {
     this.#state = "ended";
-    const { socket } = this.#response;
-    this.#response.write(new TextEncoder().encode(last), () => socket?.end());
+    const response = this.#response;
+    const { socket } = response;
+    const timer = setTimeout(() => response.destroy(), BREAK_MS_MAX);
+    response.on("close", () => clearTimeout(timer));
+    response.write(new TextEncoder().encode(last), () => socket?.end());
   }
 
   /** Closes without a word. */

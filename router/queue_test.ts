@@ -1,0 +1,122 @@
+import { deepEqual, equal } from "node:assert/strict";
+import type { Model } from "./core/fleet/endpoint.ts";
+import { type Admitted, Queue } from "./queue.ts";
+
+const HOLD_MS = 60_000;
+
+function model(name: string, over: Partial<Model> = {}): Model {
+  return {
+    name,
+    aliases: [],
+    fallbacks: [],
+    routingProfile: "",
+    reason: "",
+    wakeable: false,
+    createdS: 0,
+    ...over,
+  };
+}
+
+class Fleet {
+  readonly serving = new Set<string>();
+  readonly wakes: string[] = [];
+  #waiters: (() => void)[] = [];
+
+  serves = (name: string) => this.serving.has(name);
+  model = () => undefined;
+  wake = (name: string) => this.wakes.push(name);
+  changed = (signal: AbortSignal) =>
+    new Promise<void>((resolve) => {
+      this.#waiters.push(resolve);
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+
+  start(name: string): void {
+    this.serving.add(name);
+    for (const resolve of this.#waiters.splice(0)) resolve();
+  }
+}
+
+function queueOf(fleet: Fleet, requestsInFlightMax = 10): Queue {
+  return new Queue({ fleet, requestsInFlightMax, holdMs: HOLD_MS });
+}
+
+function asked(first: Model, ...more: Model[]) {
+  return { asked: first.name, models: [first, ...more] as [Model, ...Model[]] };
+}
+
+const HERE = new AbortController().signal;
+
+function names(admitted: Admitted): string[] {
+  return admitted.models.map(({ name }) => name);
+}
+
+Deno.test("Queue lets a request in while there is room, and takes its place back once", async () => {
+  const fleet = new Fleet();
+  fleet.start("m");
+  const queue = queueOf(fleet, 1);
+  const first = await queue.admit(asked(model("m")), HERE);
+  if (first.kind === "end") throw new Error(first.outcome.reason);
+  const second = await queue.admit(asked(model("m")), HERE);
+  equal(second.kind === "end" && second.outcome.reason, "in_flight_full");
+  first.value[Symbol.dispose]();
+  first.value[Symbol.dispose]();
+  equal(queue.inFlight, 0);
+  equal((await queue.admit(asked(model("m")), HERE)).kind, "next");
+});
+
+Deno.test("Queue refuses a model that has no endpoint and cannot be woken, with control's reason", async () => {
+  const queue = queueOf(new Fleet());
+  const step = await queue.admit(asked(model("m", { reason: "no node fits" })), HERE);
+  if (step.kind === "next") throw new Error("let in");
+  deepEqual(step.outcome, {
+    reason: "model_unavailable",
+    message: 'The model "m" cannot serve now: no node fits',
+    param: "model",
+    retryAfterS: 5,
+  });
+  equal(queue.inFlight, 0);
+});
+
+Deno.test("Queue offers only models that have an endpoint, in order", async () => {
+  const fleet = new Fleet();
+  fleet.start("b");
+  const step = await queueOf(fleet).admit(asked(model("a"), model("b")), HERE);
+  deepEqual(step.kind === "next" && names(step.value), ["b"]);
+  deepEqual(fleet.wakes, []);
+});
+
+Deno.test("Queue wakes a sleeping model, but does not wait for it while a fallback can serve", async () => {
+  const fleet = new Fleet();
+  fleet.start("b");
+  const step = await queueOf(fleet).admit(asked(model("a", { wakeable: true }), model("b")), HERE);
+  deepEqual(step.kind === "next" && names(step.value), ["b"]);
+  deepEqual(fleet.wakes, ["a"]);
+});
+
+Deno.test("Queue holds a request until its model has started", async () => {
+  const fleet = new Fleet();
+  const queue = queueOf(fleet);
+  const pending = queue.admit(asked(model("m", { wakeable: true })), HERE);
+  deepEqual([...queue.waiting], [["m", 1]]);
+  fleet.start("other");
+  fleet.start("m");
+  const step = await pending;
+  deepEqual(step.kind === "next" && names(step.value), ["m"]);
+  deepEqual([...queue.waiting], []);
+});
+
+Deno.test("Queue lets a held request go when its client leaves, and when the router stops", async () => {
+  const leave = new AbortController();
+  const queue = queueOf(new Fleet());
+  const left = queue.admit(asked(model("m", { wakeable: true })), leave.signal);
+  const stopped = queue.admit(asked(model("m", { wakeable: true })), HERE);
+  equal(queue.waiting.get("m"), 2);
+  leave.abort();
+  const gone = await left;
+  equal(gone.kind === "end" && gone.outcome.reason, "client_closed");
+  queue.close();
+  const refused = await stopped;
+  equal(refused.kind === "end" && refused.outcome.reason, "shutting_down");
+  deepEqual([queue.inFlight, queue.waiting.size], [0, 0]);
+});
