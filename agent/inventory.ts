@@ -30,10 +30,9 @@ import {
   encodeModelFile,
   encodeProblem,
 } from "./edge/encode_inventory.ts";
-import { readHost } from "./edge/hardware/host.ts";
 import { readRdma } from "./edge/hardware/infiniband.ts";
-import { NvidiaSmi, type NvidiaTool } from "./edge/hardware/nvidia_smi.ts";
-import { MountedSysfs, type Sysfs, textAt } from "./edge/hardware/sysfs.ts";
+import { textAt } from "./edge/hardware/sysfs.ts";
+import { type HardwareSource, machineSource } from "./discovery/hardware_source.ts";
 import { GPU_WATCH_LIMITS, GpuWatch, type GpuWatchLimits } from "./discovery/gpu_watch.ts";
 import { ModelWatch } from "./discovery/model_watch.ts";
 import { SingleFlight } from "./discovery/single_flight.ts";
@@ -119,7 +118,7 @@ export function createDiscovery(
   options: DiscoveryOptions,
   limits: DiscoveryLimits = DISCOVERY_LIMITS,
 ): Discovery {
-  return createDiscoveryOf(machineSource(options), options, limits);
+  return createDiscoveryOf(machineSource(options.sysfsRoot, options.nvidiaSmi), options, limits);
 }
 
 /** Discovery of another source than the machine itself: a recording of it, or a capture. */
@@ -129,26 +128,6 @@ export function createDiscoveryOf(
   limits: DiscoveryLimits = DISCOVERY_LIMITS,
 ): Discovery {
   return new HardwareDiscovery(options, source, limits);
-}
-
-/** Where readings come from: the machine itself, or what was captured of one. */
-export interface HardwareSource {
-  readonly sysfs: Sysfs;
-  /** Undefined: there is no nvidia-smi. */
-  readonly nvidiaSmi: NvidiaTool | undefined;
-  /** Facts about the machine, read anew at each call. */
-  readonly host: () => HostFacts;
-}
-
-/** The machine itself. */
-export function machineSource(
-  options: Pick<DiscoveryOptions, "sysfsRoot" | "nvidiaSmi">,
-): HardwareSource {
-  return {
-    sysfs: new MountedSysfs(options.sysfsRoot),
-    nvidiaSmi: options.nvidiaSmi === undefined ? undefined : new NvidiaSmi(options.nvidiaSmi),
-    host: readHost,
-  };
 }
 
 class HardwareDiscovery implements Discovery {

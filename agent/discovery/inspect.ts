@@ -1,0 +1,32 @@
+/** One look at a node's hardware, for people: no control, no engines, and perhaps no such machine. */
+
+import type { Inventory } from "@heddle/proto/gen/types";
+import { createDiscoveryOf, type DiscoveryOptions } from "../inventory.ts";
+import { readCapture, RecordingSource } from "./hardware_capture.ts";
+import { machineSource } from "./hardware_source.ts";
+
+export interface Inspection {
+  readonly discovery: DiscoveryOptions;
+  /** Also write what was read into this folder, masked. */
+  readonly capture?: string;
+  /** Look at what this folder holds instead of at the machine. */
+  readonly replay?: string;
+}
+
+/**
+ * The inventory, without engines. Throws HeddleError when the capture cannot be written or read.
+ * A replay has no model directories and no addresses: those are the machine's that it was made on.
+ */
+export async function inspectHardware(
+  { discovery, capture, replay }: Inspection,
+  signal: AbortSignal,
+): Promise<Inventory> {
+  if (replay !== undefined) {
+    const source = await readCapture(replay);
+    return await createDiscoveryOf(source, { ...discovery, modelDirs: [] }).inventory(signal);
+  }
+  const source = new RecordingSource(machineSource(discovery.sysfsRoot, discovery.nvidiaSmi));
+  const inventory = await createDiscoveryOf(source, discovery).inventory(signal);
+  if (capture !== undefined) await source.write(capture);
+  return inventory;
+}
