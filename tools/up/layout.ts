@@ -65,8 +65,7 @@ export async function layOut(options: LayoutOptions): Promise<Laid> {
 
 async function layCatalog({ plan, state }: LayoutOptions): Promise<string> {
   if ("file" in plan.catalog) return plan.catalog.file;
-  const file = join(state, "control", "catalog.yaml");
-  await Deno.mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const file = join(await makeFolder(join(state, "control")), "catalog.yaml");
   await writeFileAtomic(file, plan.catalog.text);
   return file;
 }
@@ -135,8 +134,8 @@ async function layAgent(
     metrics: { listen: `127.0.0.1:${ports.agentMetrics[index]}` },
     engine_ports: { first: range?.first, last: range?.last, block: ENGINE_PORT_BLOCK },
     engines: node.engines.map(({ name, path }) => ({ name, path })),
-    engine_env: { HEDDLE_DENO: Deno.execPath(), ...denoDirectory(), ...simulatedFabric(node) },
-    model_dirs: [...node.modelDirs],
+    engine_env: { HEDDLE_DENO: Deno.execPath(), ...denoCache(), ...simulatedFabric(node) },
+    model_dirs: [await makeFolder(join(folder, "models")), ...node.modelDirs],
     labels: node.described?.labels ?? {},
     shim: join(root, "bin/heddle-shim"),
     ...hardware.config,
@@ -153,10 +152,14 @@ async function layAgent(
   });
 }
 
-// The simulated engine is a Deno program: without its cache it would have to fetch its modules.
-function denoDirectory(): Record<string, string> {
-  const given = Deno.env.get("DENO_DIR");
-  return given === undefined ? {} : { DENO_DIR: given };
+// The simulated engine is a Deno program: without its cache it would have to fetch its modules,
+// which it may not.
+function denoCache(): Record<string, string> {
+  const names = ["DENO_DIR", "XDG_CACHE_HOME", "HOME"];
+  return Object.fromEntries(
+    names.map((name) => [name, Deno.env.get(name)] as const)
+      .filter((entry): entry is readonly [string, string] => entry[1] !== undefined),
+  );
 }
 
 // Ranks on different fabrics hang at their first request, as real engines do: what a placement
@@ -197,8 +200,13 @@ async function layCtl(options: LayoutOptions, authority: KeyPairPem): Promise<st
   });
 }
 
+async function makeFolder(path: string): Promise<string> {
+  await Deno.mkdir(path, { recursive: true, mode: 0o700 });
+  return path;
+}
+
 async function writeConfig(file: string, config: Record<string, unknown>): Promise<string> {
-  await Deno.mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await makeFolder(dirname(file));
   await writeFileAtomic(file, stringify(config));
   return file;
 }
