@@ -82,14 +82,16 @@ function messageOf(record: LogRecord): string {
 }
 
 function formatJson(record: LogRecord): string {
-  const line = {
+  const frame = {
     time: new Date(record.timestamp).toISOString(),
     level: record.level,
     logger: record.category.slice(1).join("."),
     message: redact(messageOf(record)),
-    ...redactFields(record.properties),
   };
-  return `${JSON.stringify(line)}\n`;
+  const properties = Object.entries(redactFields(record.properties))
+    // A property must not take the place of the record's own members.
+    .map(([name, value]) => [name in frame ? `${name}_` : name, value]);
+  return `${JSON.stringify({ ...frame, ...Object.fromEntries(properties) })}\n`;
 }
 
 function formatText(record: LogRecord): string {

@@ -17,6 +17,14 @@ Deno.test("logger() writes one JSON object a line with its properties", async ()
   equal(record.requestId, "r-1");
 });
 
+Deno.test("logger() lets no property take the place of the record's own members", async () => {
+  const [line] = await lines("json", () => logger("x").info("real", { message: "m", level: "l" }));
+  const record = JSON.parse(line ?? "");
+  equal(record.message, "real");
+  equal(record.level, "info");
+  equal(record.message_, "m");
+});
+
 Deno.test("logger() hides secrets by name and by form, in every format", async () => {
   for (const format of ["text", "json"] as const) {
     const text = (await lines(format, () => {
