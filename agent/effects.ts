@@ -116,7 +116,8 @@ export class Effects {
         if (!each.whole) continue;
         const { shardId } = owner.shard.spec;
         const { name, handle } = owner.process;
-        const ref = { name, handle, pid: each.pid, started: each.started };
+        const { pid, started, mainPid } = each;
+        const ref = { name, handle, pid, started, ...(mainPid === undefined ? {} : { mainPid }) };
         found.set(shardId, [...found.get(shardId) ?? [], ref]);
       } else if (
         !loaded.unknownVersion.some(({ directory }) => isBelow(each.directory, directory))

@@ -95,7 +95,7 @@ function exitWords(
     : exit.signal !== ""
     ? `was ended by ${exit.signal}`
     : `exited with code ${exit.code ?? "unknown"}`;
-  return `Process ${process.name} (pid ${process.pid}) ${how} ${when}`;
+  return `Process ${process.name} (pid ${process.mainPid ?? process.pid}) ${how} ${when}`;
 }
 
 function resumed(

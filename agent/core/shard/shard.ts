@@ -16,8 +16,15 @@ export type EpochMs = number;
 const plannedSchema = z.object({ name: z.string(), handle: z.string() });
 export type PlannedProcess = z.output<typeof plannedSchema>;
 
-/** A process that was started. `pid` and `started` identify it only together with `handle`. */
-const processSchema = plannedSchema.extend({ pid: z.number(), started: z.string() });
+/**
+ * A process that was started. `pid` is of what leads its group; it and `started` identify the
+ * process only together with `handle`. `mainPid` is the engine's own, where that is another one.
+ */
+const processSchema = plannedSchema.extend({
+  pid: z.number(),
+  started: z.string(),
+  mainPid: z.number().optional(),
+});
 export type ProcessRef = z.output<typeof processSchema>;
 
 const exitSchema = z.object({

@@ -46,7 +46,7 @@ export function statusOf(
     ...words,
     permanent: failure?.permanent ?? false,
     // The last process is the server; those before it are its sidecars.
-    pid: processes.at(-1)?.pid,
+    pid: processes.at(-1)?.mainPid ?? processes.at(-1)?.pid,
     address: listens ? leaderAddress(shard, node.address) : "",
     exit: failure?.exit,
     logTail: failure?.logTail ?? [],

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { writeFileAtomic } from "@heddle/common/atomic_file";
 import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
-import { errorText } from "@heddle/proto/error";
+import { errorText, HeddleError } from "@heddle/proto/error";
 import { engineVersion } from "../../core/engine_version.ts";
 import { redactLine } from "../../core/redact_line.ts";
 import { shellEnv } from "../../core/shell_env.ts";
@@ -146,19 +146,25 @@ export class EngineVersions {
     const { shim, stateDirectory } = this.#options;
     const environment = join(stateDirectory, `engine-${index}.env`);
     await writeFileAtomic(environment, shellEnv(named.env));
+    let output: Deno.CommandOutput;
     try {
-      const output = await new Deno.Command(shim, {
+      // Spawned, because only then `detached` counts: the shim ends what it started by its group.
+      output = await new Deno.Command(shim, {
         args: ["probe", environment, String(PROBE_SECONDS_MAX), named.path, ...named.versionArgs],
         clearEnv: true,
         stdin: "null",
+        stdout: "piped",
+        stderr: "piped",
         detached: true,
-      }).output();
-      const complaint = new TextDecoder().decode(output.stderr).trim();
-      const text = new TextDecoder().decode(output.stdout);
-      return text === "" && complaint !== "" ? complaint : text;
+      }).spawn().output();
     } catch (error) {
       throw cannotRun(shim, error);
     }
+    // It ends by its own signal; an exit code means that it did not come to run the engine.
+    if (output.signal === null) {
+      throw new HeddleError("system", new TextDecoder().decode(output.stderr).trim());
+    }
+    return new TextDecoder().decode(output.stdout);
   }
 }
 

@@ -20,6 +20,7 @@ export interface LiveProcess {
   readonly handle: string;
   readonly pid: number;
   readonly started: string;
+  readonly mainPid?: number;
   /** The folder it was started with. */
   readonly directory: string;
   /** False: what watched it is gone, and only parts of it are left. */

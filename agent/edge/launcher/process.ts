@@ -59,8 +59,8 @@ export class ProcessLauncher implements Launcher {
     const ended = new AbortController();
     const status = child.status.then(() => ended.abort());
     const line = await firstLine(child);
-    const [pid, started] = line.split(" ");
-    if (started === undefined || !/^\d+$/.test(pid ?? "")) {
+    const [, pid, started, main] = /^(\d+) (\S+) (\d+)$/.exec(line) ?? [];
+    if (pid === undefined || started === undefined) {
       throw new HeddleError(
         "system",
         `Cannot start ${name}: ${line || "heddle-shim says nothing"}`,
@@ -68,7 +68,7 @@ export class ProcessLauncher implements Launcher {
     }
     this.#children.set(handle, { ended, status });
     void status.then(() => this.#children.delete(handle));
-    return { name, handle, pid: Number(pid), started };
+    return { name, handle, pid: Number(pid), started, mainPid: Number(main) };
   }
 
   list(): Promise<readonly LiveProcess[]> {
@@ -135,16 +135,19 @@ export class ProcessLauncher implements Launcher {
 
   async #find(): Promise<readonly LiveProcess[]> {
     const { lines } = await callShim(this.#shim, ["find", this.#stateDirectory]);
-    return lines.map((line) => {
-      const [handle = "", pid = "", started = "", , role, ...directory] = line.split(" ");
+    return await Promise.all(lines.map(async (line) => {
+      const [handle = "", pid = "", started = "", , role, ...rest] = line.split(" ");
+      const directory = rest.join(" ");
+      const main = Number(await readTextIfExists(join(directory, "engine")) ?? NaN);
       return {
         handle,
         pid: Number(pid),
         started,
-        directory: directory.join(" "),
+        ...(Number.isInteger(main) ? { mainPid: main } : {}),
+        directory,
         whole: role === "shim",
       };
-    });
+    }));
   }
 
   async #isGone(process: ProcessRef): Promise<boolean> {
