@@ -54,6 +54,8 @@ async function lockDirectory(directory: string): Promise<Deno.FsFile> {
 }
 
 function openDatabase(path: string): DatabaseSync {
+  // Made here so that it, and the files that SQLite puts beside it, are nobody else's to read.
+  Deno.openSync(path, { create: true, write: true, mode: 0o600 }).close();
   const database = new DatabaseSync(path);
   try {
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
