@@ -266,12 +266,13 @@ Deno.test("control restarted on its store restarts nothing and serves the same e
   const watching = await site.router();
   await watching.until(() => watching.endpoints.size === 1);
   const replicaId = command.spec?.replicaId ?? "";
+  const toldWhy = (error: unknown) => /Control stops/.test(ConnectError.from(error).rawMessage);
+  const ends = [
+    rejects(before.next(), toldWhy),
+    rejects(watching.until(() => false), toldWhy),
+  ];
   await site.stop();
-  await rejects(
-    before.next(),
-    (error) => /Control stops/.test(ConnectError.from(error).rawMessage),
-  );
-  await rejects(watching.until(() => false), /Control stops/);
+  await Promise.all(ends);
 
   await site.start();
   const router = await site.router();
@@ -301,7 +302,7 @@ Deno.test("control restarted on its store restarts nothing and serves the same e
 
 Deno.test("control rebuilds elsewhere what ran on a node that is lost", async () => {
   await using site = await Site.make();
-  await site.start({ unreachableMs: 300, lostMs: 900 });
+  await site.start({ unreachableMs: 1_000, lostMs: 2_500 });
   const router = await site.router();
   const doomed = await site.agent("n1");
   await doomed.expect("registered");
