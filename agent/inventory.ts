@@ -21,7 +21,7 @@ import { addressesOf, type HostFacts, runsUnderWindows } from "./core/host/host_
 import { addressNotLocal, managementInterface } from "./core/host/management_interface.ts";
 import type { NodeProblem } from "./core/problem.ts";
 import type { DeclaredFabric } from "./core/rdma/declared_fabric.ts";
-import { type RdmaReading, surveyRdma } from "./core/rdma/rdma_survey.ts";
+import { surveyRdma } from "./core/rdma/rdma_survey.ts";
 import {
   encodeFabric,
   encodeGpu,
@@ -30,11 +30,12 @@ import {
   encodeModelFile,
   encodeProblem,
 } from "./edge/encode_inventory.ts";
-import { readRdma } from "./edge/hardware/infiniband.ts";
 import { textAt } from "./edge/hardware/sysfs.ts";
+import { FaultWatch } from "./discovery/fault_watch.ts";
 import { type HardwareSource, machineSource } from "./discovery/hardware_source.ts";
 import { GPU_WATCH_LIMITS, GpuWatch, type GpuWatchLimits } from "./discovery/gpu_watch.ts";
 import { ModelWatch } from "./discovery/model_watch.ts";
+import { RdmaWatch } from "./discovery/rdma_watch.ts";
 import { SingleFlight } from "./discovery/single_flight.ts";
 
 export type { DeclaredFabric } from "./core/rdma/declared_fabric.ts";
@@ -52,6 +53,11 @@ export interface DiscoveryOptions {
   /** Monotonic or wall clock in milliseconds; used only for the age of readings. */
   readonly now: () => number;
   readonly managementAddress: string;
+  /**
+   * Where the kernel's log is readable: `/run/heddle/kmsg` in production (Deno refuses `/dev`).
+   * Absent, or not there: faults that only the kernel tells of stay unknown.
+   */
+  readonly kernelLog?: string;
   /**
    * UUIDs of the GPUs that shards of this node hold now. When given, a process on any other GPU
    * is foreign and keeps that GPU out of placement. Absent: no such judgement.
@@ -137,9 +143,10 @@ class HardwareDiscovery implements Discovery {
   readonly #wsl: boolean;
   readonly #gpus: GpuWatch;
   readonly #models: ModelWatch;
+  readonly #faults: FaultWatch;
+  readonly #rdma: RdmaWatch;
   readonly #gpuFlight = new SingleFlight();
   readonly #rdmaFlight = new SingleFlight();
-  #rdma: RdmaReading = { kind: "missing" };
   #cpuModalias: string | undefined;
   /** The list of files that was given out last, as text. */
   #filesGiven: string | undefined;
@@ -150,6 +157,8 @@ class HardwareDiscovery implements Discovery {
     this.#source = source;
     this.#wsl = runsUnderWindows(source.host()) ||
       (source.nvidiaSmi?.path.startsWith("/usr/lib/wsl/") ?? false);
+    this.#faults = new FaultWatch(options.kernelLog);
+    this.#rdma = new RdmaWatch(source.sysfs, options.now);
     this.#models = new ModelWatch(options.modelDirs, options.now);
     this.#gpus = new GpuWatch({
       sysfs: source.sysfs,
@@ -157,6 +166,7 @@ class HardwareDiscovery implements Discovery {
       overrides: options.gpuClassOverride ?? [],
       heldGpus: options.heldGpus,
       wsl: this.#wsl,
+      faults: () => this.#faults.events(),
       now: options.now,
       limits,
     });
@@ -207,6 +217,7 @@ class HardwareDiscovery implements Discovery {
       this.#gpuFlight.within(waitMs, signal, () => this.#gpus.refresh(signal)),
       this.#rdmaFlight.within(waitMs, signal, () => this.#readSysfs()),
       this.#models.refresh(waitMs, signal),
+      this.#faults.start(),
     ]);
     const host = this.#source.host();
     const systemMemoryMib = host.memoryBytes === undefined
@@ -215,7 +226,7 @@ class HardwareDiscovery implements Discovery {
     const gpus = this.#gpus.survey(systemMemoryMib, !answered);
     const rdma = surveyRdma({
       sysfsRoot: this.#source.sysfs.root,
-      rdma: this.#rdma,
+      rdma: this.#rdma.reading,
       pci: this.#gpus.pci(),
       declared: this.#options.fabrics,
       addresses: addressesOf(host),
@@ -226,6 +237,7 @@ class HardwareDiscovery implements Discovery {
       ...this.#addressProblems(host),
       ...gpus.problems,
       ...rdma.problems,
+      ...this.#rdma.problems(),
       ...this.#models.problems(),
       cpuProblem(this.#cpuModalias) ?? [],
     ].flat();
@@ -249,7 +261,7 @@ class HardwareDiscovery implements Discovery {
   }
 
   async #readSysfs(): Promise<void> {
-    this.#rdma = await readRdma(this.#source.sysfs);
+    await this.#rdma.refresh();
     this.#cpuModalias ??= await textAt(this.#source.sysfs, "devices/system/cpu/modalias");
   }
 }

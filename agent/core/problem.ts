@@ -48,6 +48,8 @@ export type NodeProblemReason =
   | "gpu_persistence_off"
   | "gpu_throttled"
   | "gpu_unidentified"
+  | "gpu_xid"
+  | "hca_link_unstable"
   | "host_facts_denied"
   | "management_address_not_local"
   | "mig_change_pending"

@@ -17,6 +17,7 @@ import { type FieldGroup, fieldsToAsk, parseFieldList } from "../core/nvidia/nvi
 import type { Answer, GpuReadings, GpuRows } from "../core/gpu/readings.ts";
 import { throttled } from "../core/nvidia/throttling.ts";
 import { parseTopology, type TopologyReading } from "../core/nvidia/topology.ts";
+import type { XidEvent } from "../core/health/xid.ts";
 import { isDue } from "../core/host/is_due.ts";
 import type { PciSurvey } from "../core/host/pci_survey.ts";
 import type { CallResult, NvidiaTool } from "../edge/hardware/nvidia_smi.ts";
@@ -30,6 +31,8 @@ export interface GpuWatchOptions {
   readonly overrides: readonly GpuClassOverride[];
   readonly heldGpus: (() => ReadonlySet<string>) | undefined;
   readonly wsl: boolean;
+  /** Faults that the kernel logged, by PCI address. */
+  readonly faults: () => ReadonlyMap<string, readonly XidEvent[]>;
   readonly now: () => number;
   readonly limits: GpuWatchLimits;
 }
@@ -111,6 +114,7 @@ export class GpuWatch {
       known: this.#known,
       throttledSamples: this.#throttled,
       pci: this.pci(),
+      faults: this.#options.faults(),
       systemMemoryMib,
       overrides: this.#options.overrides,
       held: this.#options.heldGpus?.(),

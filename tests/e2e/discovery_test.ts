@@ -278,3 +278,37 @@ Deno.test("inventory() keeps a GPU out on which a foreign process computes", asy
     );
   }, { options: { heldGpus: () => held } });
 });
+
+Deno.test("inventory() keeps a GPU out whose fault only the kernel tells", async () => {
+  const kernelLog = await Deno.makeTempFile();
+  try {
+    await Deno.writeTextFile(
+      kernelLog,
+      "4,9,1,-;NVRM: Xid (PCI:0000:2a:00): 95, pid=7, uncontained ECC error\n",
+    );
+    await withNode(H100_NODE, async ({ discovery }) => {
+      const { gpus } = await discovery.inventory(never);
+      deepEqual(
+        gpus.flatMap((gpu) => gpu.problems.map((each) => `${gpu.index} ${each.reason}`)),
+        ["1 xid_fatal"],
+      );
+    }, { options: { kernelLog } });
+  } finally {
+    await Deno.remove(kernelLog);
+  }
+});
+
+Deno.test("live() tells of a link that went down and came back between two looks", async () => {
+  await withNode(H100_NODE, async ({ dir, discovery, advance }) => {
+    await discovery.inventory(never);
+    const counters = `${dir}/sys/class/infiniband/mlx5_1/ports/1/counters`;
+    await Deno.writeTextFile(`${counters}/link_downed`, "2\n");
+    advance(30_000);
+    const live = await discovery.live(never);
+    deepEqual(live.problems.map((problem) => problem.reason), ["hca_link_unstable"]);
+    ok(live.problems[0]?.detail.includes("mlx5_1 port 1: link_downed +2"));
+    equal(live.fabrics[0]?.degraded, false);
+    advance(600_000);
+    deepEqual((await discovery.live(never)).problems, []);
+  });
+});

@@ -276,5 +276,18 @@ function warnings(readings: GpuReadings): NodeProblem[] {
       remedy: "Check cooling and power supplies (nvidia-smi -q -d PERFORMANCE).",
     });
   }
-  return problems;
+  return [...problems, ...faultWarnings(readings)];
+}
+
+/** Faults that a GPU can live with until it is convenient. */
+function faultWarnings(readings: GpuReadings): NodeProblem[] {
+  return [...readings.faults].flatMap(([address, events]): NodeProblem[] => {
+    const event = events.find((each) => each.verdict === "warn");
+    if (event === undefined) return [];
+    return [{
+      reason: "gpu_xid",
+      detail: `The kernel logged Xid ${event.xid} of the GPU at ${address}: ${event.text}`,
+      remedy: "Reset the GPU when it is next idle; see NVIDIA's Xid catalog for the number.",
+    }];
+  });
 }

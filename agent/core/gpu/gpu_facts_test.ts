@@ -1,4 +1,5 @@
 import { deepEqual, equal, match } from "node:assert/strict";
+import { parseXid } from "../health/xid.ts";
 import { failureOf } from "../nvidia/nvidia_failure.ts";
 import { type FieldGroup, FIELDS } from "../nvidia/nvidia_fields.ts";
 import { parseCsv, textOf } from "../nvidia/nvidia_csv.ts";
@@ -50,6 +51,7 @@ function readings(over: Partial<GpuReadings> = {}): GpuReadings {
     known: identity.kind === "answered" ? identity.value.rows : new Map(),
     throttledSamples: new Map(),
     pci: { kind: "missing" },
+    faults: new Map(),
     systemMemoryMib: 257_000,
     overrides: [],
     held: undefined,
@@ -350,6 +352,28 @@ const CASES: readonly (readonly [string, Partial<GpuReadings>, string[], string[
     },
     ["0 foreign_process"],
     [],
+  ],
+  [
+    "faults in the kernel log, one of them the application's",
+    {
+      faults: new Map(
+        ["NVRM: Xid (PCI:0000:18:00): 31, MMU", "NVRM: Xid (PCI:0000:2a:00): 95, uncontained"]
+          .flatMap((line) => parseXid(line) ?? []).map((event) => [event.pciAddress, [event]]),
+      ),
+    },
+    ["1 xid_fatal"],
+    [],
+  ],
+  [
+    "a fault that was contained",
+    {
+      faults: new Map(
+        ["NVRM: Xid (PCI:0000:18:00): 94, pid=7, contained"]
+          .flatMap((line) => parseXid(line) ?? []).map((event) => [event.pciAddress, [event]]),
+      ),
+    },
+    [],
+    ["gpu_xid"],
   ],
   [
     "a topology that cannot be read",

@@ -5,6 +5,7 @@
 
 import type { GpuProblem } from "../problem.ts";
 import type { GpuKind } from "./gpu_class.ts";
+import { pciAddress } from "../nvidia/pci_address.ts";
 import { cellOf, type Row, textOf } from "../nvidia/nvidia_csv.ts";
 import type { Answer, GpuReadings, GpuRows } from "./readings.ts";
 
@@ -30,6 +31,7 @@ export function gpuProblems(
     ...healthProblems(rowOf(readings.health, uuid)),
     ...recoveryProblems(rowOf(readings.recent, uuid)),
     ...fabricProblems(rowOf(readings.recent, uuid)),
+    ...faultProblems(row, readings),
     ...foreignProblems(uuid, readings),
   ];
 }
@@ -229,6 +231,21 @@ function fabricProblems(recent: Row | undefined): GpuProblem[] {
     }];
   }
   return [];
+}
+
+/** What the kernel logged of this GPU since the boot. A reset does not clear it: a boot does. */
+function faultProblems(row: Row, readings: GpuReadings): GpuProblem[] {
+  const faults = readings.faults.get(pciAddress(textOf(row, "pci.bus_id") ?? "") ?? "") ?? [];
+  const grave = faults.find((each) => each.verdict === "out" || each.verdict === "nvlink");
+  if (grave === undefined) return [];
+  const name = grave.xid === undefined ? "" : `Xid ${grave.xid}, `;
+  return [{
+    reason: "xid_fatal",
+    detail: `The kernel logged a fault of this GPU since the last boot: ${name}${grave.text}`,
+    remedy: grave.xid === 64
+      ? REPLACE
+      : "Drain the node and reboot it; have the GPU replaced if the fault returns.",
+  }];
 }
 
 /** Names of processes that belong to the system and hold no memory of their own. */

@@ -1,5 +1,6 @@
 /** Everything that was read about a node's GPUs, before it is judged. */
 
+import type { XidEvent } from "../health/xid.ts";
 import type { PciSurvey } from "../host/pci_survey.ts";
 import type { ComputeApp } from "../nvidia/compute_apps.ts";
 import type { GpuClassOverride } from "./gpu_class.ts";
@@ -44,6 +45,8 @@ export interface GpuReadings {
   /** How many samples in a row a GPU was slowed by its hardware, by UUID. */
   readonly throttledSamples: ReadonlyMap<string, number>;
   readonly pci: PciSurvey;
+  /** Faults in the kernel log of this boot, by PCI address. */
+  readonly faults: ReadonlyMap<string, readonly XidEvent[]>;
   readonly systemMemoryMib: number | undefined;
   readonly overrides: readonly GpuClassOverride[];
   /** GPUs that shards of this node hold; undefined: unknown, so no process is called foreign. */
