@@ -33,6 +33,8 @@ export async function readTextIfExists(path: string): Promise<string | undefined
     return await Deno.readTextFile(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
+    // A file stands where a folder of the path should be: then there is no such file either.
+    if (error instanceof Deno.errors.NotADirectory) return undefined;
     throw error;
   }
 }

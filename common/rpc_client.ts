@@ -1,14 +1,18 @@
 /** Connect RPC over HTTP/2 to control: mutual TLS anywhere, plaintext on loopback only. */
-import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import tls, { checkServerIdentity, type PeerCertificate } from "node:tls";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { HeddleError } from "@heddle/proto/error";
 import { formatIdentity, identityOfSubjectAltName } from "./identity.ts";
 import { isLoopback } from "./address.ts";
+import { logger } from "./log.ts";
 import type { TlsMaterial } from "./mtls_files.ts";
 
 const PING_INTERVAL_MS = 10_000;
 const PING_TIMEOUT_MS = 10_000;
+const HTTPS_PORT = 443;
+
+const log = logger("rpc");
 
 /** A way to call one control. Close it when done: it holds a connection. */
 export interface RpcConnection {
@@ -27,13 +31,10 @@ export interface RpcClientOptions {
 /** Prepares a connection; nothing is dialled before the first call. Throws `invalid_input`. */
 export function connectRpc(options: RpcClientOptions): RpcConnection {
   const url = checkControlUrl(options.url, options.tls !== undefined);
-  const nodeOptions = options.tls === undefined ? {} : {
-    cert: options.tls.cert,
-    key: options.tls.key,
-    ca: options.tls.ca,
-    minVersion: "TLSv1.3" as const,
-    checkServerIdentity: demandControl,
-  };
+  const material = options.tls;
+  const nodeOptions = material === undefined
+    ? {}
+    : { createConnection: (authority: URL) => dial(authority, material) };
   const sessionManager = new Http2SessionManager(url.origin, {
     pingIntervalMs: PING_INTERVAL_MS,
     pingTimeoutMs: PING_TIMEOUT_MS,
@@ -50,6 +51,23 @@ export function connectRpc(options: RpcClientOptions): RpcConnection {
     }),
     close: () => sessionManager.abort(),
   };
+}
+
+// With TLS 1.3 a refusal of our certificate arrives after the handshake, perhaps when the session
+// that would have handled it is gone already: an error without a listener would end the process.
+function dial(authority: URL, material: TlsMaterial): tls.TLSSocket {
+  const socket = tls.connect({
+    host: authority.hostname.replace(/^\[|\]$/g, ""),
+    port: Number(authority.port || HTTPS_PORT),
+    cert: material.cert,
+    key: material.key,
+    ca: material.ca,
+    minVersion: "TLSv1.3",
+    ALPNProtocols: ["h2"],
+    checkServerIdentity: demandControl,
+  });
+  socket.on("error", (error) => log.debug("connection ended", { error }));
+  return socket;
 }
 
 /**

@@ -1,74 +1,98 @@
 /** A node is who its certificate says, and nobody without one gets in. */
-import { equal, match, ok } from "node:assert/strict";
-import { dirname, join } from "node:path";
-import { parse, stringify } from "yaml";
+import { equal, match, rejects } from "node:assert/strict";
+import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { readTlsFiles } from "@heddle/common/mtls_files";
+import { connectRpc } from "@heddle/common/rpc_client";
+import {
+  AgentService,
+  type ConnectRequest,
+  ConnectRequestSchema,
+  type ConnectResponse,
+} from "@heddle/proto/gen/agent";
 import { issueCertificate, openAuthority } from "../../tools/up/certificates.ts";
-import { eventually, Heddle, reserve, ROOT } from "./heddle.ts";
+import { Heddle, reserve, ROOT, runCommand } from "./heddle.ts";
 
-Deno.test("control refuses a node with another's certificate, and one of another authority", async () => {
+Deno.test("control refuses whoever cannot prove to be the node it claims to be", async (t) => {
   await using place = await reserve();
   await using heddle = await Heddle.start(place);
+  const [victim] = JSON.parse((await heddle.ctl("nodes", "--json")).stdout);
   const own = await openAuthority(join(place.state, "ca"));
   const foreign = await openAuthority(join(place.state, "foreign-ca"));
-  const impostors = [
-    { name: "other-name", authority: own, holder: "somebody-else", role: "agent" as const },
-    { name: "router-cert", authority: own, holder: "router-cert", role: "router" as const },
-    { name: "foreign", authority: foreign, holder: "foreign", role: "agent" as const },
-  ];
-  for (const impostor of impostors) {
-    const folder = join(place.state, "impostors", impostor.name);
-    const tls = await issueCertificate(impostor.authority, {
-      role: impostor.role,
-      name: impostor.holder,
-      folder,
-    });
+  const show = async (
+    authority: typeof own,
+    holder: { role: "agent" | "router"; name: string },
+  ) => {
+    const folder = join(place.state, "impostors", crypto.randomUUID());
+    const tls = await readTlsFiles(await issueCertificate(authority, { ...holder, folder }));
     // It trusts the real control; only what it shows is wrong.
-    await Deno.writeTextFile(tls.ca_file, own.certificatePem);
-    const log = await runAgentUntilRefused(heddle, folder, impostor.name, { ...tls });
-    match(log, /refused|denied|alert|certificate/i);
-  }
-  const nodes = JSON.parse((await heddle.ctl("nodes", "--json")).stdout);
-  equal(nodes.length, 1, "no impostor has registered");
+    return { ...tls, ca: own.certificatePem };
+  };
+  const registers = (tls: { cert: string; key: string; ca: string }) =>
+    register(`https://127.0.0.1:${place.port + 2}`, tls, victim.name);
+
+  await t.step("another node's certificate", async () => {
+    const tls = await show(own, { role: "agent", name: "somebody-else" });
+    await rejects(registers(tls), (error) => {
+      const { code, rawMessage } = ConnectError.from(error);
+      equal(code, Code.PermissionDenied);
+      match(rawMessage, /somebody-else/);
+      return true;
+    });
+  });
+
+  await t.step("a router's certificate", async () => {
+    const tls = await show(own, { role: "router", name: victim.name });
+    await rejects(registers(tls), (error) => {
+      equal(ConnectError.from(error).code, Code.PermissionDenied);
+      return true;
+    });
+  });
+
+  await t.step("a certificate of another authority, and none at all", async () => {
+    await rejects(registers(await show(foreign, { role: "agent", name: victim.name })));
+    await rejects(registers({ cert: "", key: "", ca: own.certificatePem }));
+  });
+
+  await t.step("the real certificate is let in by the same call", async () => {
+    const tls = await show(own, { role: "agent", name: victim.name });
+    equal((await registers(tls))?.message.case, "registered");
+  });
+
+  await t.step("an agent says itself that its certificate is another's", async () => {
+    const folder = join(heddle.state, "agents", victim.name);
+    const result = await runCommand(join(ROOT, "bin/heddle-agent"), [
+      "--config",
+      join(folder, "agent.yaml"),
+      "--node",
+      "other-name",
+    ], { HEDDLE_DENO: Deno.execPath(), HEDDLE_STATE: folder });
+    equal(result.code, 2);
+    match(result.stderr, /other-name.*certificate/);
+  });
 });
 
-async function runAgentUntilRefused(
-  heddle: Heddle,
-  folder: string,
+/** Opens a stream as `node` and returns the first answer. */
+async function register(
+  url: string,
+  tls: { cert: string; key: string; ca: string },
   node: string,
-  tls: Readonly<Record<string, string>>,
-): Promise<string> {
-  const [existing] = JSON.parse((await heddle.ctl("nodes", "--json")).stdout);
-  const template = await Deno.readTextFile(
-    join(heddle.state, "agents", existing.name, "agent.yaml"),
-  );
-  const config = join(folder, "agent.yaml");
-  const log = join(folder, "agent.log");
-  await Deno.writeTextFile(
-    config,
-    stringify({
-      ...parse(template),
-      node,
-      tls,
-      state_directory: folder,
-      engines: [],
-      metrics: { listen: "127.0.0.1:0" },
-    }),
-  );
-  const agent = new Deno.Command(join(ROOT, "bin/heddle-agent"), {
-    args: ["--config", config],
-    env: { HEDDLE_DENO: Deno.execPath(), HEDDLE_STATE: dirname(config), HEDDLE_LOG_FILE: log },
-    stdin: "null",
-    stdout: "null",
-    stderr: "null",
-  }).spawn();
-  try {
-    return await eventually(`${node} is refused`, async () => {
-      const text = await Deno.readTextFile(log).catch(() => "");
-      return /refused|denied|alert|certificate/i.test(text) ? text : undefined;
+): Promise<ConnectResponse | undefined> {
+  const connection = connectRpc({ url, tls });
+  const end = new AbortController();
+  async function* requests(): AsyncGenerator<ConnectRequest> {
+    yield create(ConnectRequestSchema, {
+      message: { case: "register", value: { node, address: "127.0.0.1", inventory: {} } },
     });
+    await new Promise<void>((done) => end.signal.addEventListener("abort", () => done()));
+  }
+  try {
+    const client = createClient(AgentService, connection.transport);
+    for await (const answer of client.connect(requests(), { timeoutMs: 10_000 })) return answer;
+    return undefined;
   } finally {
-    agent.kill("SIGTERM");
-    const status = await agent.status;
-    ok(status.code !== undefined);
+    end.abort();
+    connection.close();
   }
 }
