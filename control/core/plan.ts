@@ -111,6 +111,7 @@ export interface ForgetReplica {
 /** Why something is not done now. Closed words; the detail has the numbers. */
 export type WaitReason =
   | "settling"
+  | "no_catalog"
   | "command_in_flight"
   | "node_away"
   | "node_lost"

@@ -48,6 +48,10 @@ function decideModel(pass: Pass, name: string, ids: readonly string[]): void {
     endDrains(pass, ids);
     return waitFor(pass, name, "paused", `by ${paused.by}: ${paused.reason || "no reason given"}`);
   }
+  // Before the first catalog nobody has said what should run, so nothing of what does is unwanted.
+  if (model === undefined && pass.world.catalog.revision === 0) {
+    return waitFor(pass, name, "no_catalog", "it runs, and no catalog was ever applied");
+  }
   markRetiring(pass, model, ids);
   const { count, until, reason } = model === undefined
     ? { count: 0, until: undefined, reason: "asleep" }
