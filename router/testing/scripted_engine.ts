@@ -28,16 +28,21 @@ export async function startEngine(script: EngineScript, port = 0): Promise<Scrip
   let current = script;
   let waiters: { count: number; resolve: () => void }[] = [];
   const server = http.createServer(async (request, response) => {
-    const aborted = new Promise<void>((resolve) =>
-      response.on("close", () => {
+    // A request that is called off while it is sent never was one.
+    const body = await bodyOf(request).catch(() => undefined);
+    if (body === undefined) return;
+    const aborted = new Promise<void>((resolve) => {
+      const end = () => {
         if (!response.writableFinished) resolve();
-      })
-    );
+      };
+      response.on("close", end);
+      if (response.destroyed) end();
+    });
     response.on("error", () => {});
     const call = {
       path: request.url ?? "",
       headers: request.headers,
-      body: await bodyOf(request),
+      body,
       response,
       aborted,
     };
