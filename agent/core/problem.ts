@@ -58,6 +58,7 @@ export type NodeProblemReason =
   | "model_dir_truncated"
   | "model_dir_unreadable"
   | "nvidia_smi_denied"
+  | "nvlink_inactive"
   | "nvidia_smi_missing"
   | "nvidia_smi_partial"
   | "rdma_driver_missing"

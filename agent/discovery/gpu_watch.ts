@@ -16,6 +16,7 @@ import { failureOf } from "../core/nvidia/nvidia_failure.ts";
 import { type FieldGroup, fieldsToAsk, parseFieldList } from "../core/nvidia/nvidia_fields.ts";
 import type { Answer, GpuReadings, GpuRows } from "../core/gpu/readings.ts";
 import { throttled } from "../core/nvidia/throttling.ts";
+import { type NvlinkStatus, parseNvlinkStatus } from "../core/nvidia/nvlink_status.ts";
 import { parseTopology, type TopologyReading } from "../core/nvidia/topology.ts";
 import type { XidEvent } from "../core/health/xid.ts";
 import { isDue } from "../core/host/is_due.ts";
@@ -79,6 +80,9 @@ export class GpuWatch {
   #listedFor: string | undefined;
   #pci: { readonly survey: PciSurvey; readonly at: number } | undefined;
   #topology: (Aged<TopologyReading> & { readonly gpus: string }) | undefined;
+  #nvlinks:
+    | { readonly statuses: ReadonlyMap<string, NvlinkStatus>; readonly at: number }
+    | undefined;
   #processes: Aged<readonly ComputeApp[]> | undefined;
   #migInstances: ReadonlyMap<string, readonly string[]> = new Map();
 
@@ -110,6 +114,7 @@ export class GpuWatch {
       recent: answer("recent"),
       migInstances: this.#migInstances,
       topology: this.#topology?.answer ?? NOT_ASKED,
+      nvlinks: this.#nvlinks?.statuses ?? new Map(),
       processes: this.#processes?.answer ?? NOT_ASKED,
       known: this.#known,
       throttledSamples: this.#throttled,
@@ -149,6 +154,7 @@ export class GpuWatch {
       if (group === "health") this.#countThrottled(answer);
     }
     await this.#askTopology(this.#tool, signal);
+    await this.#askNvlinks(this.#tool, signal);
   }
 
   /** Asks which fields this driver knows, once per driver. False: nothing else can be asked. */
@@ -256,6 +262,18 @@ export class GpuWatch {
       ? { kind: "answered", value: parseTopology(result.stdout), failure: failureOf(result) }
       : failedAnswer(result);
     this.#topology = { answer, at: now(), gpus };
+  }
+
+  /** Only where the topology shows links: without any there is nothing to lose. */
+  async #askNvlinks(tool: NvidiaTool, signal: AbortSignal): Promise<void> {
+    const { limits, now } = this.#options;
+    const topology = this.#topology?.answer;
+    const linked = topology?.kind === "answered" && topology.value.kind === "known" &&
+      topology.value.topology.nvlinks.length > 0;
+    if (!linked || !this.#isDue(this.#nvlinks?.at, limits.slowAgeMs)) return;
+    const result = await tool.run(["nvlink", "-s"], limits.queryDeadlineMs, signal);
+    const statuses = result.kind === "finished" ? parseNvlinkStatus(result.stdout) : new Map();
+    this.#nvlinks = { statuses, at: now() };
   }
 
   #isDue(at: number | undefined, ageMs: number): boolean {

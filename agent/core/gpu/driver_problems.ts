@@ -1,7 +1,7 @@
 /** What is wrong with the node's GPUs as a whole: driver, tool, GPUs that are not listed, warnings. */
 
 import type { NodeProblem } from "../problem.ts";
-import { rowOf } from "./gpu_problems.ts";
+import { gpuWarnings } from "./gpu_warnings.ts";
 import { pciAddress } from "../nvidia/pci_address.ts";
 import { type Row, textOf } from "../nvidia/nvidia_csv.ts";
 import type { NvidiaFailure } from "../nvidia/nvidia_failure.ts";
@@ -9,9 +9,6 @@ import type { Answer, GpuReadings, GpuRows } from "./readings.ts";
 
 const INSTALL =
   "If it should have GPUs, install NVIDIA's driver and name nvidia-smi in agent.yaml.";
-
-/** Samples in a row that make a slowdown more than a moment. */
-const THROTTLED_SAMPLES = 3;
 
 /** Problems of the node, the gravest first. */
 export function driverProblems(readings: GpuReadings): NodeProblem[] {
@@ -22,7 +19,7 @@ export function driverProblems(readings: GpuReadings): NodeProblem[] {
     ...unidentifiedProblems(readings),
     ...topologyProblems(readings),
     ...partialProblems(readings),
-    ...warnings(readings),
+    ...gpuWarnings(readings),
   ];
 }
 
@@ -233,61 +230,6 @@ function partialProblems(readings: GpuReadings): NodeProblem[] {
       detail: `nvidia-smi does not answer for ${group} values: ` +
         ("text" in failure ? failure.text : `field "${failure.field}" is refused`),
       remedy: "Run nvidia-smi -q on the node; until then these values are unknown.",
-    }];
-  });
-}
-
-/** What an operator should know and what keeps no GPU out of placement. */
-function warnings(readings: GpuReadings): NodeProblem[] {
-  const indices = (test: (uuid: string) => boolean): string =>
-    [...readings.known].filter(([uuid]) => test(uuid))
-      .map(([, row]) => textOf(row, "index") ?? "?").join(", ");
-  const word = (uuid: string, field: string): string =>
-    textOf(rowOf(readings.mode, uuid), field)?.toLowerCase() ?? "";
-  const problems: NodeProblem[] = [];
-  const torn = readings.wsl ? "" : indices((uuid) => word(uuid, "persistence_mode") === "disabled");
-  if (torn !== "") {
-    problems.push({
-      reason: "gpu_persistence_off",
-      detail: `Persistence mode is off on GPU ${torn}: every start of a process waits for the ` +
-        "driver to set the GPU up anew.",
-      remedy: "Enable nvidia-persistenced.",
-    });
-  }
-  const changing = indices((uuid) => {
-    const [current, pending] = [word(uuid, "mig.mode.current"), word(uuid, "mig.mode.pending")];
-    return current !== pending && /^(?:en|dis)abled$/.test(current) &&
-      /^(?:en|dis)abled$/.test(pending);
-  });
-  if (changing !== "") {
-    problems.push({
-      reason: "mig_change_pending",
-      detail: `A change of MIG mode waits for a reset on GPU ${changing}.`,
-      remedy: "Set the mode that is wanted (nvidia-smi -i INDEX -mig 0) and reset the GPU.",
-    });
-  }
-  const slowed = indices((uuid) => (readings.throttledSamples.get(uuid) ?? 0) >= THROTTLED_SAMPLES);
-  if (slowed !== "") {
-    problems.push({
-      reason: "gpu_throttled",
-      detail:
-        `The hardware has slowed GPU ${slowed} over the last ${THROTTLED_SAMPLES} readings: ` +
-        "heat or power brake.",
-      remedy: "Check cooling and power supplies (nvidia-smi -q -d PERFORMANCE).",
-    });
-  }
-  return [...problems, ...faultWarnings(readings)];
-}
-
-/** Faults that a GPU can live with until it is convenient. */
-function faultWarnings(readings: GpuReadings): NodeProblem[] {
-  return [...readings.faults].flatMap(([address, events]): NodeProblem[] => {
-    const event = events.find((each) => each.verdict === "warn");
-    if (event === undefined) return [];
-    return [{
-      reason: "gpu_xid",
-      detail: `The kernel logged Xid ${event.xid} of the GPU at ${address}: ${event.text}`,
-      remedy: "Reset the GPU when it is next idle; see NVIDIA's Xid catalog for the number.",
     }];
   });
 }

@@ -47,6 +47,7 @@ function readings(over: Partial<GpuReadings> = {}): GpuReadings {
     recent: NOT_ASKED,
     migInstances: new Map(),
     topology: NOT_ASKED,
+    nvlinks: new Map(),
     processes: NOT_ASKED,
     known: identity.kind === "answered" ? identity.value.rows : new Map(),
     throttledSamples: new Map(),
@@ -354,6 +355,25 @@ const CASES: readonly (readonly [string, Partial<GpuReadings>, string[], string[
     [],
   ],
   [
+    "NVLinks of which some are down",
+    {
+      nvlinks: new Map([
+        ["GPU-a", { active: 4, inactive: 2 }],
+        ["GPU-b", { active: 6, inactive: 0 }],
+      ]),
+    },
+    [],
+    ["nvlink_inactive"],
+  ],
+  [
+    "a card without a bridge",
+    {
+      nvlinks: new Map([["GPU-a", { active: 0, inactive: 4 }]]),
+    },
+    [],
+    [],
+  ],
+  [
     "faults in the kernel log, one of them the application's",
     {
       faults: new Map(
@@ -486,4 +506,24 @@ Deno.test("surveyGpus() names the NVLink domain that spans nodes, and none where
     ),
   })).gpus.map((gpu) => gpu.nvlinkDomain);
   deepEqual(domains, ["7d5c2e5f-0000-0000-0000-000000000001/4", undefined]);
+});
+
+/** `State : In Progress` and so on out of `nvidia-smi -q`, as the cells of a query say them. */
+function fabricCells(file: string): string {
+  const fixture = new URL(`../../../tests/fixtures/hardware/q/${file}`, import.meta.url);
+  const said = new Map(
+    Deno.readTextFileSync(fixture).split("\n").map((line) =>
+      line.split(" : ").map((each) => each.trim())
+    )
+      .map(([name = "", value = ""]) => [name, value]),
+  );
+  const cell = (name: string): string => said.get(name) ?? "[N/A]";
+  return `GPU-a, None, ${cell("State")}, ${cell("Status")}, ${cell("CliqueId")}, ` +
+    `${cell("ClusterUUID")}, ${cell("Summary")}\n`;
+}
+
+Deno.test("surveyGpus() keeps GPUs out whose NVLink fabric was seen not to work", () => {
+  const reason = (file: string) => reasons({ recent: answer("recent", fabricCells(file)) }).gpus;
+  deepEqual(reason("fabric-in-progress.txt"), ["0 fabric_not_ready"]);
+  deepEqual(reason("fabric-insufficient-resources.txt"), ["0 fabric_failed"]);
 });

@@ -6,6 +6,7 @@ import type { ComputeApp } from "../nvidia/compute_apps.ts";
 import type { GpuClassOverride } from "./gpu_class.ts";
 import type { Row } from "../nvidia/nvidia_csv.ts";
 import type { NvidiaFailure } from "../nvidia/nvidia_failure.ts";
+import type { NvlinkStatus } from "../nvidia/nvlink_status.ts";
 import type { TopologyReading } from "../nvidia/topology.ts";
 
 /** What one call of nvidia-smi gave. */
@@ -39,6 +40,8 @@ export interface GpuReadings {
   /** MIG instances by UUID of their GPU. */
   readonly migInstances: ReadonlyMap<string, readonly string[]>;
   readonly topology: Answer<TopologyReading>;
+  /** NVLinks by UUID; empty when they were not asked for or could not be read. */
+  readonly nvlinks: ReadonlyMap<string, NvlinkStatus>;
   readonly processes: Answer<readonly ComputeApp[]>;
   /** The last identity row of every GPU seen since the agent started, the present ones included. */
   readonly known: ReadonlyMap<string, Row>;
