@@ -130,7 +130,7 @@ export async function buildAgent(
 export async function runAgent(
   options: AgentOptions,
   metrics: ProgramMetrics,
-  lifecycle: { readonly signal: AbortSignal; readonly onReady: (session: Session) => void },
+  lifecycle: { readonly signal: AbortSignal; readonly onReady: () => void },
 ): Promise<void> {
   const { signal } = lifecycle;
   using own = new OwnLog();
@@ -153,9 +153,9 @@ export async function runAgent(
   listeners.onEngines = () => session.nudge();
   // Shards first: they need no engine to be looked at, and somebody may be using them.
   await supervisor.adopt();
+  lifecycle.onReady();
   spawnTask("engines", () => engines.run(signal), signal);
   await Promise.race([engines.looked, delay(FIRST_LOOK_MS_MAX, signal)]);
-  lifecycle.onReady(session);
   await session.run(signal);
   await supervisor.close();
 }
@@ -222,6 +222,11 @@ function discoveryOf(
     modelDirs: config.model_dirs,
     enginePorts: config.engine_ports,
     labels: config.labels,
+    gpuClassOverride: config.gpu_classes.map(({ name, memory_mib, class: gpuClass }) => ({
+      name,
+      gpuClass,
+      ...(memory_mib === undefined ? {} : { memoryMib: memory_mib }),
+    })),
     now: Date.now,
     managementAddress: address,
     heldGpus,

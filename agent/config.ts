@@ -79,6 +79,13 @@ export const configSchema = z.strictObject({
   engines: z.array(engineSchema).default([]).describe("Engines installed on this node"),
   engine_env: environment()
     .describe("Variables for every engine, such as LD_LIBRARY_PATH; nothing else is inherited"),
+  gpu_classes: z.array(z.strictObject({
+    name: z.string().min(1).describe("The GPU's name as nvidia-smi prints it"),
+    memory_mib: z.number().int().positive().optional()
+      .describe("Its memory in MiB; left out: any"),
+    class: z.string().regex(/^[a-z0-9][a-z0-9.:_-]*$/, 'want a class such as "h100-80g"')
+      .describe("The class it is to be counted to"),
+  })).default([]).describe("Classes of GPUs for which the rule gives the wrong one"),
   labels: z.record(z.string(), z.string()).default({})
     .describe("What operators want to know of this node"),
   launcher: z.enum(["process"]).default("process")

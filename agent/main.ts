@@ -1,5 +1,6 @@
 /** heddle-agent: sees a node's hardware, and starts, watches and stops its engines. */
 import { X509Certificate } from "node:crypto";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { toJsonString } from "@bufbuild/protobuf";
 import { formatComplaints, loadConfig, parseConfig } from "@heddle/common/config_file";
@@ -12,15 +13,15 @@ import { HeddleError } from "@heddle/proto/error";
 import { InventorySchema } from "@heddle/proto/gen/types";
 import { type AgentOptions, buildAgent, managementAddress, runAgent } from "./agent.ts";
 import { type Config, configSchema, metricsAddress } from "./config.ts";
-import type { Session } from "./edge/session/session.ts";
 import { stopEngines } from "./stop_engines.ts";
 
 const CONFIG_FILE = "/etc/heddle/agent.yaml";
 
+/** Enough for a help text, wherever its disk is. */
+const HELP_MS_MAX = 5_000;
+
 /** Where nvidia-smi usually is; the agent's permission set names the same. */
 const NVIDIA_SMI = ["/usr/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi"] as const;
-
-const HELP_MS_MAX = 5_000;
 
 await runProgram({
   name: "heddle-agent",
@@ -30,6 +31,7 @@ await runProgram({
     node: "name of this node",
     address: "management address of this node",
     state: "state directory",
+    tls: "folder with cert.pem, key.pem and ca.pem",
     "stop-engines": '"yes": stop every engine of this state directory, wait, and exit',
     inventory: '"json": print what this node has and exit; needs no control',
   },
@@ -48,14 +50,16 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
   if (flags.extra["inventory"] !== undefined) return await printInventory(options, stop);
   if (flags.extra["stop-engines"] !== undefined) return await stopEngines(options, stop);
   const metrics = startMetrics("heddle-agent");
-  let session: Session | undefined;
+  // Ready is having taken over what runs. Were it reaching control, an outage there would have
+  // every agent restarted; that there is a session is a metric of its own.
+  let adopted = false;
   const server = await startMetricsServer({
     listen: metricsAddress(config),
     registry: metrics.registry,
-    notReady: () => session === undefined ? "starting" : session.notConnected,
+    notReady: () => adopted ? undefined : "adopting what runs here",
   });
   try {
-    await runAgent(options, metrics, { signal: stop, onReady: (ready) => session = ready });
+    await runAgent(options, metrics, { signal: stop, onReady: () => adopted = true });
   } catch (error) {
     if (!stop.aborted) throw error;
   } finally {
@@ -65,30 +69,37 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
 }
 
 async function readConfig(flags: ProgramFlags): Promise<Config> {
-  const { control, node, address, state } = flags.extra;
+  const { control, node, address, state, tls } = flags.extra;
   const given = {
     ...(control === undefined ? {} : { control: control.split(",") }),
     ...(node === undefined ? {} : { node }),
     ...(address === undefined ? {} : { address }),
     ...(state === undefined ? {} : { state_directory: state }),
+    ...(tls === undefined ? {} : { tls: tlsFilesIn(tls) }),
   };
-  if (flags.config !== undefined) {
-    return await loadConfig(
-      configSchema.transform((config) => ({ ...config, ...given })),
-      flags.config,
-    );
+  const alone = control !== undefined || flags.extra["inventory"] !== undefined ||
+    flags.extra["stop-engines"] !== undefined;
+  if (flags.config === undefined && alone) {
+    // Flags are a small document, read by the same rules. What needs no control dials none.
+    const document = { control: ["http://127.0.0.1:7443"], ...given };
+    return parsed(document, "flags");
   }
-  if (
-    control === undefined && flags.extra["stop-engines"] === undefined &&
-    flags.extra["inventory"] === undefined
-  ) {
-    return await loadConfig(configSchema, CONFIG_FILE);
-  }
-  // Flags alone are a small document, read by the same rules. Loopback is never dialled for these.
-  const document = { control: ["http://127.0.0.1:7443"], ...given };
-  const parsed = parseConfig(configSchema, JSON.stringify(document), "flags");
-  if (parsed.kind === "ok") return parsed.value;
-  throw new HeddleError("invalid_input", formatComplaints(parsed.complaints));
+  const config = await loadConfig(configSchema, flags.config ?? CONFIG_FILE);
+  return parsed({ ...config, ...given }, "flags");
+}
+
+function parsed(document: Record<string, unknown>, file: string): Config {
+  const result = parseConfig(configSchema, JSON.stringify(document), file);
+  if (result.kind === "ok") return result.value;
+  throw new HeddleError("invalid_input", formatComplaints(result.complaints));
+}
+
+function tlsFilesIn(folder: string) {
+  return {
+    certificate_file: join(folder, "cert.pem"),
+    key_file: join(folder, "key.pem"),
+    ca_file: join(folder, "ca.pem"),
+  };
 }
 
 // The certificate says who this node is; a name that contradicts it would be refused by control.

@@ -93,8 +93,12 @@ export class Supervisor {
   async start(command: { spec: ShardSpec; revision: Revision }): Promise<Verdict> {
     const verdict = acceptStart(command, this.#node());
     if (verdict.kind === "refused") return verdict;
-    await this.#raise(command.revision);
     const { spec, revision } = command;
+    const unwritable = await this.#raise(revision);
+    // What could not be adopted later is better not started.
+    if (unwritable !== undefined) {
+      return { kind: "refused", reason: "state_not_writable", detail: unwritable };
+    }
     if (verdict.kind === "start") {
       log.info("Starting shard", {
         shard: spec.shardId,
@@ -208,10 +212,17 @@ export class Supervisor {
     };
   }
 
-  async #raise(revision: Revision): Promise<void> {
-    if (compareRevisions(revision, this.#highest) <= 0) return;
+  // Returns why it could not be written down; it counts all the same until the agent ends.
+  async #raise(revision: Revision): Promise<string | undefined> {
+    if (compareRevisions(revision, this.#highest) <= 0) return undefined;
     this.#highest = revision;
-    await this.#options.store.writeHighest(revision);
+    try {
+      await this.#options.store.writeHighest(revision);
+      return undefined;
+    } catch (error) {
+      log.error("Cannot write down the highest revision", { error });
+      return `Cannot write to the agent's state directory: ${errorText(error)}`;
+    }
   }
 
   // A command that changes nothing still says by which revision the shard is wanted.

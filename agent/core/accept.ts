@@ -16,7 +16,7 @@ export type RefusalReason =
   | "ports_out_of_range"
   | "ports_in_use"
   | "state_unreadable"
-  | "agent_stopping";
+  | "state_not_writable";
 
 export type Verdict =
   | { readonly kind: "start" }

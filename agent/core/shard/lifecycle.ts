@@ -11,6 +11,7 @@
  *   starting --> loading
  *   starting --> preparing
  *   starting --> stopping
+ *   starting --> failed
  *   loading --> ready
  *   loading --> stopping
  *   ready --> degraded
@@ -45,7 +46,7 @@ export interface Step {
 /** Where a state may lead; the diagram above says the same. */
 export const TRANSITIONS: Readonly<Record<StateKind, readonly StateKind[]>> = {
   preparing: ["starting", "stopped", "failed"],
-  starting: ["loading", "preparing", "stopping"],
+  starting: ["loading", "preparing", "stopping", "failed"],
   loading: ["ready", "stopping"],
   ready: ["degraded", "draining", "stopping"],
   degraded: ["ready", "draining", "stopping"],

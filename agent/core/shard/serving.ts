@@ -13,6 +13,7 @@ import {
   PROBE_LOADING_LATER_MS,
   PROBE_LOST_MS,
   PROBE_READY_MS,
+  STARTUP_TIMEOUT_MS,
 } from "./timing.ts";
 
 interface Step {
@@ -204,7 +205,7 @@ function probe(shard: Shard, state: ShardState, token: "always" | "when_idle"): 
 }
 
 function tooLate(shard: Shard, state: StateOf<"loading">, now: EpochMs): Step {
-  const limitMs = shard.spec.startupTimeoutMs;
+  const limitMs = shard.spec.startupTimeoutMs || STARTUP_TIMEOUT_MS;
   const last = state.progress === "" ? "" : `; last seen: ${state.progress}`;
   return end(shard, {
     ending: {

@@ -109,7 +109,7 @@ export class ProcessLauncher implements Launcher {
     let nextLookAt = 0;
     for (let gone = false;;) {
       // Read once more after the process was seen to be gone: what it wrote, it wrote before.
-      const text = await readTextIfExists(file);
+      const text = await this.#readExit(file);
       signal.throwIfAborted();
       if (text !== undefined) return decodeExitFile(text);
       if (gone) return undefined;
@@ -148,6 +148,15 @@ export class ProcessLauncher implements Launcher {
         whole: role === "shim",
       };
     }));
+  }
+
+  async #readExit(file: string): Promise<string | undefined> {
+    try {
+      return await readTextIfExists(file);
+    } catch (error) {
+      log.warning("Cannot read how a process ended", { file, error });
+      return undefined;
+    }
   }
 
   async #isGone(process: ProcessRef): Promise<boolean> {
