@@ -26,6 +26,9 @@ const log = logger("rpc");
 /** How often each side of a connection pings, and how long an answer may take. */
 const PING_INTERVAL_MS = 10_000;
 
+/** Largest message that is read: a registration with 100,000 weights files has some 20 MiB. */
+const READ_BYTES_MAX = 64 * 1_024 * 1_024;
+
 /** Who is on the other end of a call. */
 export interface Peer {
   /** Undefined when the connection is plaintext on loopback or showed no certificate. */
@@ -69,6 +72,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     contextValues: (request) => createContextValues().set(PEER, peerOf(request)),
     interceptors: [answerErrors, demandRole(options.roles)],
     acceptCompression: [],
+    readMaxBytes: READ_BYTES_MAX,
   });
   const secure = tls === undefined ? undefined : http2.createSecureServer(
     { ...secureOptions(tls), requestCert: true, rejectUnauthorized: true },

@@ -1,9 +1,10 @@
 /** Control as a whole: real listeners, a real store, and agents and routers that follow a script. */
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
+import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { formatAddress } from "@heddle/common/address";
 import { EndpointRemovalReason } from "@heddle/proto/gen/router";
-import { NodeState } from "@heddle/proto/gen/types";
+import { NodeState, RevisionSchema, ShardReportSchema } from "@heddle/proto/gen/types";
 import type { AgentStream } from "./edge/agent_fake.ts";
 import { bringUp, CATALOG, KEY, Site } from "./site_fake.ts";
 
@@ -111,6 +112,28 @@ Deno.test("control that lost its store stops nothing while it has no catalog, an
   await nothingButLogs(site, agent);
   deepEqual([router.removals, router.endpoints.get(replicaId)?.draining], [[], false]);
   router.leave();
+  agent.abort();
+});
+
+Deno.test("control starts above the highest term that an agent has seen, also after a restored backup", async () => {
+  await using site = await Site.make();
+  await site.start();
+  const before = await site.agent("n1");
+  await before.expect("registered");
+  const { report } = await bringUp(before);
+  await site.stop();
+  await Deno.remove(`${site.folder}/state`, { recursive: true });
+  const revision = create(RevisionSchema, { term: 40n, sequence: 3n });
+  const { spec, status } = report;
+  if (spec === undefined || status === undefined) throw new Error("the report is incomplete");
+  await site.start();
+  const agent = await site.agent("n1", [
+    create(ShardReportSchema, { spec, status: { ...status, revision } }),
+  ]);
+  equal((await agent.expect("registered")).term, 41n);
+  await site.stop();
+  await site.start();
+  equal((await (await site.operator()).getVersion({})).term, 42n);
   agent.abort();
 });
 

@@ -1,5 +1,5 @@
 /** What the loop does to the world outside, and what is said of it in the log and the metrics. */
-import { errorText } from "@heddle/proto/error";
+import { errorText, HeddleError } from "@heddle/proto/error";
 import { formatRevision } from "@heddle/proto/revision";
 import { logger } from "@heddle/common/log";
 import type { Action } from "./core/plan.ts";
@@ -48,7 +48,9 @@ export function hooksOf(metrics: ControlMetrics): LoopHooks {
     },
     failed(what, error) {
       metrics.loopFailed();
-      log.error(what, { reason: errorText(error) });
+      // A node that is away, or does not read, is its own business; the command goes out again.
+      if (error instanceof HeddleError) log.warning(what, { reason: error.message });
+      else log.error(what, { error });
     },
   };
 }
