@@ -2,6 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Transform } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
+import { declaredSize } from "./body_reader_zstd.ts";
 
 export interface BodyLimits {
   /** As sent, compressed or not. */
@@ -59,7 +60,8 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
   );
 }
 
-type Coding = "identity" | "gzip" | "zstd";
+type Compression = "gzip" | "zstd";
+type Coding = "identity" | Compression;
 
 function codingOf({ headers }: IncomingMessage): Coding | undefined {
   switch ((headers["content-encoding"] ?? "").trim().toLowerCase()) {
@@ -76,6 +78,13 @@ function codingOf({ headers }: IncomingMessage): Coding | undefined {
   }
 }
 
+/**
+ * A body that has unpacked to so much, and to so many times of what came in, is counted to its end
+ * before any of it is kept: nearly all such bodies are bombs, and must not fill memory up to the cap.
+ */
+const TRUSTED_BYTES = 2 ** 20;
+const TRUSTED_RATIO = 100;
+
 /** One body on its way. Whatever ends it first, wins; nothing of it stays behind then. */
 class Reading {
   readonly #request: IncomingMessage;
@@ -83,8 +92,13 @@ class Reading {
   readonly #resolve: (outcome: BodyOutcome) => void;
   #inflater: Transform | undefined;
   #wireBytes = 0;
+  /** What came in compressed, in case it must be unpacked once more. */
+  #wire: Uint8Array[] = [];
+  #onlyCounts = false;
   #parts: Uint8Array[] = [];
   #bytes = 0;
+  /** All of it has come in; it may still unpack. */
+  #ended = false;
   #over = false;
 
   constructor(
@@ -99,21 +113,20 @@ class Reading {
 
   start(coding: Coding): void {
     const request = this.#request;
-    if (coding !== "identity") this.#inflater = this.#createInflater(coding);
+    if (coding !== "identity") {
+      this.#inflater = this.#createInflater(coding, () => this.#onInflated(coding));
+      this.#inflater.on("drain", () => request.resume());
+    }
     request.on("data", this.#onData).on("end", this.#onEnd);
     // A client that goes away: "aborted" or "error" or only "close", by version and by moment.
     request.on("aborted", this.#onCut).on("error", this.#onCut).on("close", this.#onCut);
     if (request.destroyed) this.#onCut();
   }
 
-  #createInflater(coding: "gzip" | "zstd"): Transform {
+  #createInflater(coding: Compression, onEnd: () => void): Transform {
     const inflater = coding === "gzip" ? createGunzip() : createZstdDecompress();
     inflater.on("data", (part: Uint8Array) => this.#keep(part));
-    inflater.on(
-      "end",
-      () => this.#finish({ kind: "body", bytes: joined(this.#parts, this.#bytes) }),
-    );
-    inflater.on("drain", () => this.#request.resume());
+    inflater.on("end", onEnd);
     inflater.on(
       "error",
       () => this.#finish(refused("encoding_corrupt", `The body does not unpack as ${coding}`)),
@@ -121,39 +134,65 @@ class Reading {
     return inflater;
   }
 
+  /** It is within bounds. What was only counted is unpacked once more, now to be kept. */
+  #onInflated(coding: Compression): void {
+    if (!this.#onlyCounts) return this.#finish(this.#body());
+    this.#onlyCounts = false;
+    this.#bytes = 0;
+    this.#inflater = this.#createInflater(coding, () => this.#finish(this.#body()));
+    for (const chunk of this.#wire) this.#inflater.write(chunk);
+    this.#wire = [];
+    this.#inflater.end();
+  }
+
+  #body(): BodyOutcome {
+    return { kind: "body", bytes: joined(this.#parts, this.#bytes) };
+  }
+
   readonly #onData = (chunk: Uint8Array): void => {
     this.#wireBytes += chunk.length;
     if (this.#wireBytes > this.#limits.wireBytesMax) {
       return this.#finish(tooLarge(this.#limits.wireBytesMax));
     }
-    if (this.#inflater === undefined) this.#keep(chunk);
-    else if (!this.#inflater.write(chunk)) this.#request.pause();
+    if (this.#inflater === undefined) return this.#keep(chunk);
+    if (this.#wire.length === 0 && (declaredSize(chunk) ?? 0) > this.#limits.bodyBytesMax) {
+      return this.#finish(inflatesTooLarge(this.#limits.bodyBytesMax));
+    }
+    this.#wire.push(chunk);
+    if (!this.#inflater.write(chunk)) this.#request.pause();
   };
 
   readonly #onEnd = (): void => {
+    this.#ended = true;
     if (this.#inflater !== undefined && this.#wireBytes > 0) this.#inflater.end();
-    else this.#finish({ kind: "body", bytes: joined(this.#parts, this.#bytes) });
+    else this.#finish(this.#body());
   };
 
   readonly #onCut = (): void => {
-    // "close" also follows a body that is all here, while it still unpacks.
-    if (this.#request.complete) return;
+    // "close" also follows a body that is all here, while it still unpacks. `complete` would not
+    // tell: it is true for a body that has come in and was thrown away unread with its connection.
+    if (this.#ended) return;
     this.#finish(refused("body_cut", "The connection ended before the body did"));
   };
 
   #keep(part: Uint8Array): void {
     this.#bytes += part.length;
-    if (this.#bytes <= this.#limits.bodyBytesMax) this.#parts.push(part);
-    else {
-      const max = sizeText(this.#limits.bodyBytesMax);
-      this.#finish(refused("body_inflates_too_large", `The body unpacks to more than ${max}`));
+    const { bodyBytesMax } = this.#limits;
+    if (this.#bytes > bodyBytesMax) {
+      return this.#finish(inflatesTooLarge(bodyBytesMax));
     }
+    if (this.#bytes > TRUSTED_BYTES && this.#wire.length > 0) {
+      this.#onlyCounts ||= this.#bytes > this.#wireBytes * TRUSTED_RATIO;
+      if (this.#onlyCounts) this.#parts = [];
+    }
+    if (!this.#onlyCounts) this.#parts.push(part);
   }
 
   #finish(outcome: BodyOutcome): void {
     if (this.#over) return;
     this.#over = true;
     this.#parts = [];
+    this.#wire = [];
     this.#request.off("data", this.#onData).off("end", this.#onEnd);
     this.#request.off("aborted", this.#onCut).off("close", this.#onCut);
     // The "error" listener stays: an error nobody listens to would end the process.
@@ -165,6 +204,10 @@ class Reading {
 
 function tooLarge(max: number): BodyOutcome {
   return refused("body_too_large", `The body is larger than ${sizeText(max)}`);
+}
+
+function inflatesTooLarge(max: number): BodyOutcome {
+  return refused("body_inflates_too_large", `The body unpacks to more than ${sizeText(max)}`);
 }
 
 function refused(reason: BodyRefusal, detail: string): BodyOutcome {

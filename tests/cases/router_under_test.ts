@@ -1,0 +1,75 @@
+/** A router of its own for one case, wired as the program wires it, with its books in the open. */
+import { Registry } from "prom-client";
+import { configSchema, settingsOf } from "../../router/config.ts";
+import type { UsageRecord } from "../../router/core/request/usage_record.ts";
+import { startRouter } from "../../router/router.ts";
+import type { Case } from "./case_schema.ts";
+
+export interface RouterUnderTest extends AsyncDisposable {
+  readonly port: number;
+  readonly records: readonly UsageRecord[];
+  /** Resolves at the next record. */
+  recorded(): Promise<void>;
+  failedTries(): Promise<number>;
+  inFlight(): Promise<number>;
+}
+
+export interface RouterSetup {
+  readonly replicas: readonly { readonly name: string; readonly port: number }[];
+  /** Models that every replica serves. */
+  readonly models: readonly string[];
+  readonly declared: Case["setup"]["models"];
+}
+
+/** What KEY, KEY1 and KEY2 stand for in cases: themselves. */
+const KEYS = "KEY\nKEY1\nKEY2\n";
+
+export async function startRouterUnderTest(setup: RouterSetup): Promise<RouterUnderTest> {
+  const folder = await Deno.makeTempDir({ prefix: "heddle-case-" });
+  await Deno.writeTextFile(`${folder}/keys`, KEYS, { mode: 0o600 });
+  const records: UsageRecord[] = [];
+  let next = Promise.withResolvers<void>();
+  const registry = new Registry();
+  const config = configSchema.parse({
+    name: "case/1",
+    listen: "127.0.0.1:0",
+    admin: { listen: "127.0.0.1:0" },
+    state_directory: folder,
+    keys: { policy: "key_file", file: `${folder}/keys` },
+    endpoints: setup.replicas.map(({ name, port }) => ({
+      name,
+      url: `http://127.0.0.1:${port}`,
+      models: setup.models.map((model) => ({ name: model })),
+    })),
+    models: Object.entries(setup.declared).map(([name, { aliases, fallbacks }]) => ({
+      name,
+      ...(aliases === undefined ? {} : { aliases }),
+      ...(fallbacks === undefined ? {} : { fallbacks }),
+    })),
+    shutdown_timeout: "1s",
+  });
+  const router = await startRouter(settingsOf(config, "case"), registry, {
+    account: (record) => {
+      records.push(record);
+      next.resolve();
+      next = Promise.withResolvers();
+    },
+  });
+  return {
+    port: router.address.port,
+    records,
+    recorded: () => next.promise,
+    failedTries: () => sumOf(registry, "heddle_router_failed_tries_total"),
+    inFlight: () => sumOf(registry, "heddle_router_requests_in_flight"),
+    async [Symbol.asyncDispose]() {
+      await router.stop();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+async function sumOf(registry: Registry, name: string): Promise<number> {
+  const metric = registry.getSingleMetric(name);
+  if (metric === undefined) throw new Error(`There is no metric ${name}`);
+  return (await metric.get()).values.reduce((sum, { value }) => sum + value, 0);
+}
