@@ -20,10 +20,10 @@ export const llamacpp: EngineAdapter = {
 };
 
 function build({ spec, engine, address, apiKey, modelDirs }: LaunchInput): Built {
-  if (spec.launchMode !== "") {
+  if (spec.launchMode === "ray") {
     return refused(
       "launch_mode_unsupported",
-      `Cannot start llamacpp with launch_mode ${spec.launchMode}: it has none, leave it out`,
+      "Cannot start llamacpp with launch_mode ray: it serves from one process, leave it out",
     );
   }
   if (spec.shardCount > 1) {

@@ -77,11 +77,17 @@ Deno.test("a port in use gives one clear line", async () => {
 });
 
 Deno.test("a directory that cannot be written gives one clear line", async () => {
-  for (const more of [[], ["--detach"]]) {
-    const result = await runUp(["--ports-from", "20500", "--state", "/dev/null/heddle", ...more]);
-    equal(result.code, 1);
-    match(result.stdout, /^Cannot write to the state directory \/dev\/null\/heddle: .*\n$/);
-    equal(result.stderr, "");
+  await using place = await reserve();
+  const file = join(place.state, "file");
+  await Deno.writeTextFile(file, "");
+  for (const state of [join(file, "heddle"), "/dev/null/heddle"]) {
+    for (const more of [[], ["--detach"]]) {
+      const flags = ["--ports-from", String(place.port), "--state", state, ...more];
+      const result = await runUp(flags);
+      equal(result.code, 1);
+      match(result.stdout, /^Cannot (write to|use) the state directory \S*\/heddle: .*\n$/);
+      equal(result.stderr, "");
+    }
   }
 });
 

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { readTextIfExists, writeFileAtomic } from "@heddle/common/atomic_file";
+import { errorText, HeddleError } from "@heddle/proto/error";
 
 const sessionSchema = z.object({
   /** Where `up` takes the order to stop. */
@@ -27,7 +28,9 @@ export async function writeSession(state: string, session: Session): Promise<voi
 
 /** The note, or undefined when there is none that makes sense. */
 export async function readSession(state: string): Promise<Session | undefined> {
-  const text = await readTextIfExists(fileOf(state));
+  const text = await readTextIfExists(fileOf(state)).catch((error: unknown) => {
+    throw new HeddleError("system", `Cannot use the state directory ${state}: ${errorText(error)}`);
+  });
   if (text === undefined) return undefined;
   try {
     return sessionSchema.safeParse(JSON.parse(text)).data;

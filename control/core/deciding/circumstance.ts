@@ -28,5 +28,4 @@ export function circumstance(world: World, model: Model, profile: Profile): stri
 
 /** What an operator can do about it, for the end of a sentence. */
 export const WHAT_HELPS =
-  "it is tried again when its profile, the engine's version on the nodes or its weights change, " +
-  "or on heddle models retry";
+  "it is tried again when its profile, the engine's version on the nodes or its weights change";
