@@ -1,4 +1,8 @@
-/** One line in the log for each request to an engine. */
+/**
+ * One line in the log for each request to an engine that did not go well. Those that did are told
+ * at level debug only: a line costs as much time as all of the router's own decisions, and metrics
+ * count them anyway.
+ */
 import type { Logger } from "@heddle/common/log";
 import type { OutcomeReason } from "../../core/request/outcome.ts";
 import type { UsageRecord } from "../../core/request/usage_record.ts";
@@ -13,6 +17,7 @@ const FAULTS: ReadonlySet<OutcomeReason> = new Set([
 ]);
 
 export function logRequest(log: Logger, record: UsageRecord): void {
+  if (record.outcome === "ok" && !log.isEnabledFor("debug")) return;
   const { usage, durationMs, firstContentMs, ...rest } = record;
   const properties = {
     ...rest,
@@ -23,5 +28,6 @@ export function logRequest(log: Logger, record: UsageRecord): void {
     firstContentMs: firstContentMs === undefined ? undefined : Math.round(firstContentMs),
   };
   if (FAULTS.has(record.outcome)) log.warning("Request", properties);
+  else if (record.outcome === "ok") log.debug("Request", properties);
   else log.info("Request", properties);
 }
