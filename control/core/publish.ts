@@ -32,7 +32,8 @@ export function publish(world: World, now: EpochMs): World {
   const unsaid = [...world.replicas.values()].filter((replica) =>
     replica.draining !== undefined && replica.draining.publishedAs === undefined
   );
-  const same = sameMap(before.models, content.models) &&
+  // In a new term everything is said again: routers may follow a control that was before.
+  const same = before.revision.term === world.term && sameMap(before.models, content.models) &&
     sameMap(before.endpoints, content.endpoints) && sameMap(before.removed, content.removed) &&
     sameValue(before.settledNodes, content.settledNodes) && before.settled === content.settled;
   if (same && unsaid.length === 0) return world;

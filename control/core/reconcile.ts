@@ -11,7 +11,7 @@ import { commandShards } from "./deciding/commands.ts";
 import { draftOf } from "./deciding/draft.ts";
 import { decideModels } from "./deciding/models.ts";
 import { nextSilence } from "./deciding/node_state.ts";
-import { act, type Pass, wakeAt } from "./deciding/pass.ts";
+import { act, keep, type Pass, wakeAt } from "./deciding/pass.ts";
 import { failureOf, partialDeadline } from "./deciding/replica_judgement.ts";
 import { ending, whole } from "./deciding/shard_facts.ts";
 
@@ -34,8 +34,8 @@ export function reconcile(world: World, now: EpochMs): Plan {
     triesLeft: PLACEMENTS_PER_PASS_MAX,
   };
   failBroken(pass);
-  forgetGone(pass);
   decideModels(pass);
+  forgetGone(pass);
   commandShards(pass);
   wakeForTime(pass);
   return {
@@ -56,7 +56,10 @@ function failBroken(pass: Pass): void {
   }
 }
 
-/** Its GPUs are free already, shard by shard; this only ends its being shown. */
+/**
+ * Ends its being shown. After placement, so that what this pass gives away is free by what nodes said
+ * and not by what it decides; the next pass may give away the rest.
+ */
 function forgetGone(pass: Pass): void {
   for (const id of [...pass.draft.replicas.keys()].sort()) {
     const replica = pass.draft.replicas.get(id);
@@ -64,7 +67,10 @@ function forgetGone(pass: Pass): void {
     const gone = replica.shards.every((shard) =>
       classify(pass.world, replica, shard, pass.now) === "gone"
     );
-    if (gone) act(pass, { kind: "forget_replica", replica: id });
+    if (!gone) continue;
+    for (const shard of replica.shards) keep(pass, shard.id);
+    act(pass, { kind: "forget_replica", replica: id });
+    wakeAt(pass, pass.now + 1);
   }
 }
 

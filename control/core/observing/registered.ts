@@ -8,6 +8,7 @@ import { reach } from "../deciding/node_state.ts";
 import { ended } from "../deciding/shard_facts.ts";
 import { MACHINE_RESTARTED, NOT_ON_NODE } from "../deciding/replica_judgement.ts";
 import type { Registered } from "../event.ts";
+import { compareRevisions } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
 import type { EpochMs } from "../ids.ts";
 import type { Node, Replica, Shard, World } from "../world.ts";
@@ -37,11 +38,15 @@ export function observeRegistered(world: World, event: Registered, now: EpochMs)
   );
 }
 
-/** A term that any agent has seen is over: what is decided now must be newer than it. */
-function raisedTerm(world: World, { highestRevision }: Registered): World {
-  return highestRevision.term < world.term
-    ? world
-    : { ...world, term: highestRevision.term + 1, sequence: 0 };
+/**
+ * A revision that this control has not given is of another one, as after a restored backup: what is
+ * decided from now on must be newer. An agent that has not registered before can have none of ours.
+ */
+function raisedTerm(world: World, { node, highestRevision: highest }: Registered): World {
+  const ours = world.nodes.has(node)
+    ? compareRevisions(highest, world) <= 0
+    : highest.term < world.term;
+  return ours ? world : { ...world, term: highest.term + 1, sequence: 0 };
 }
 
 function registeredNode(world: World, event: Registered, now: EpochMs): Node {

@@ -1,4 +1,5 @@
 /** Routers say what they do, and ask for models that sleep. */
+import { compareRevisions } from "@heddle/proto/revision";
 import { CLEAN_RECORD } from "../deciding/draft.ts";
 import type { RouterEvent } from "../event.ts";
 import type { EpochMs } from "../ids.ts";
@@ -19,7 +20,12 @@ export function observeReport(world: World, report: Report, now: EpochMs): World
     replicas,
     models,
   };
-  const next = { ...world, routers: new Map(world.routers).set(name, router) };
+  const next = {
+    ...world,
+    // It follows a publication that is not ours: ours must be newer, or it would not apply them.
+    ...(compareRevisions(applied, world) > 0 ? { term: applied.term + 1, sequence: 0 } : {}),
+    routers: new Map(world.routers).set(name, router),
+  };
   return withDemand(next, demanded(world, report), now);
 }
 

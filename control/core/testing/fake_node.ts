@@ -1,0 +1,261 @@
+/**
+ * A node for simulations: an agent and its engines as plain state, driven by commands and a clock
+ * that the test owns. It is written from the wire's promises, not from control's code, and its
+ * processes are what invariants are computed from.
+ */
+import type { Plain } from "@heddle/proto/plain";
+import type { ShardReport, ShardSpec, ShardStatus } from "@heddle/proto/gen/types";
+import { encodeShardState, type ShardState } from "@heddle/proto/shard_state";
+import { compareRevisions, NO_REVISION, type Revision } from "@heddle/proto/revision";
+import type { AgentEvent, Registered } from "../event.ts";
+import type { EpochMs, NodeId, ShardId } from "../ids.ts";
+import type { ShardCommand, StopShard } from "../plan.ts";
+import { inventory, type NodeShape } from "./builders.ts";
+
+/** A shard on the node. GPUs are in use from `starting` until it has ended. */
+export interface FakeShard {
+  readonly spec: Plain<ShardSpec>;
+  state: ShardState;
+  revision: Revision;
+  since: EpochMs;
+  /** When the state ends by itself. */
+  until: EpochMs | undefined;
+  reason: string;
+  apiKey: string;
+  /** Starts of a process; more than one means that it was started again. */
+  pid: number;
+}
+
+export interface FakeNodeOptions {
+  readonly name: NodeId;
+  readonly shape: NodeShape;
+  readonly loadMs: number;
+  readonly stopMs: number;
+}
+
+const RUNNING: readonly ShardState[] = [
+  "starting",
+  "loading",
+  "ready",
+  "degraded",
+  "draining",
+  "stopping",
+];
+
+export class FakeNode {
+  readonly name: NodeId;
+  readonly shape: NodeShape;
+  readonly shards = new Map<ShardId, FakeShard>();
+  /** What went wrong that must never be: told to whoever checks invariants. */
+  readonly faults: string[] = [];
+  readonly #loadMs: number;
+  readonly #stopMs: number;
+  #highest: Revision = NO_REVISION;
+  #boot = 1;
+  #agent = 1;
+  #pids = 0;
+  #outbox: AgentEvent[] = [];
+
+  constructor(options: FakeNodeOptions) {
+    this.name = options.name;
+    this.shape = options.shape;
+    this.#loadMs = options.loadMs;
+    this.#stopMs = options.stopMs;
+  }
+
+  /** What it would say on a new stream. Anything unsaid before is dropped with the old one. */
+  register(): Registered {
+    this.#outbox = [];
+    return {
+      kind: "registered",
+      node: this.name,
+      agentVersion: "0.1.0",
+      bootId: `boot-${this.#boot}`,
+      agentInstance: `agent-${this.#agent}`,
+      address: `10.0.0.${this.name.replace(/\D/g, "")}`,
+      inventory: inventory(this.name, this.shape),
+      shards: [...this.shards.values()].map((shard) => this.#report(shard)),
+      highestRevision: this.#highest,
+    };
+  }
+
+  /** Takes a command as an agent does: refuses old terms and old decisions about a shard. */
+  command(command: ShardCommand, now: EpochMs): void {
+    const known = this.shards.get(command.shard);
+    const stale = command.revision.term < this.#highest.term ||
+      (known !== undefined && compareRevisions(command.revision, known.revision) < 0);
+    if (stale) return this.#answer(command, "stale_revision");
+    if (compareRevisions(command.revision, this.#highest) > 0) this.#highest = command.revision;
+    if (command.kind === "start_shard") this.#start(command.spec, command, now);
+    else this.#stop(command, now);
+  }
+
+  /** Lets time pass: loads finish, stops end. */
+  advance(now: EpochMs): void {
+    for (const shard of this.shards.values()) {
+      while (shard.until !== undefined && shard.until <= now) this.#next(shard, shard.until);
+    }
+  }
+
+  /** Everything it has to say since it was last asked. */
+  take(): AgentEvent[] {
+    const said = this.#outbox;
+    this.#outbox = [];
+    return said;
+  }
+
+  /** `inFlight` is what each replica's engine really has. */
+  heartbeat(inFlight: (replica: string) => number): AgentEvent {
+    return {
+      kind: "heartbeat",
+      node: this.name,
+      heartbeat: {
+        gpus: [],
+        hcas: [],
+        fabrics: [],
+        hardwarePresent: false,
+        modelDirs: [],
+        modelFiles: [],
+        modelFilesPresent: false,
+        engines: [],
+        enginesPresent: false,
+        problems: [],
+        loads: [...this.shards.values()].filter((shard) => shard.state === "ready").map((
+          shard,
+        ) => ({
+          shardId: shard.spec.shardId,
+          runningRequests: inFlight(shard.spec.replicaId),
+          waitingRequests: 0,
+        })),
+      },
+    };
+  }
+
+  crash(shardId: ShardId, reason: string, now: EpochMs): void {
+    const shard = this.shards.get(shardId);
+    if (shard === undefined || !RUNNING.includes(shard.state)) return;
+    this.#become(shard, "failed", now, undefined, reason);
+  }
+
+  restartAgent(): void {
+    this.#agent++;
+    this.#outbox = [];
+  }
+
+  restartMachine(): void {
+    this.#boot++;
+    this.#agent++;
+    this.#outbox = [];
+    this.shards.clear();
+  }
+
+  /** Shards with a live process. */
+  running(): readonly FakeShard[] {
+    return [...this.shards.values()].filter((shard) => RUNNING.includes(shard.state));
+  }
+
+  #start(spec: Plain<ShardSpec>, command: ShardCommand, now: EpochMs): void {
+    const known = this.shards.get(spec.shardId);
+    if (known !== undefined && RUNNING.includes(known.state)) return this.#answer(command, "");
+    const busy = this.running().find((other) =>
+      other.spec.gpus.some((gpu) => spec.gpus.some((mine) => mine.uuid === gpu.uuid)) ||
+      other.spec.portFirst === spec.portFirst
+    );
+    if (busy !== undefined) {
+      this.faults.push(`${this.name}: ${spec.shardId} was given what ${busy.spec.shardId} holds`);
+      return this.#answer(command, "gpu_in_use");
+    }
+    const shard: FakeShard = {
+      spec,
+      state: "starting",
+      revision: command.revision,
+      since: now,
+      until: now + 100,
+      reason: "",
+      apiKey: spec.rank === 0 ? `key-${spec.shardId}` : "",
+      pid: ++this.#pids,
+    };
+    this.shards.set(spec.shardId, shard);
+    this.#answer(command, "");
+    this.#say(shard);
+  }
+
+  #stop(command: StopShard, now: EpochMs): void {
+    const shard = this.shards.get(command.shard);
+    this.#answer(command, "");
+    if (shard === undefined) return;
+    shard.revision = command.revision;
+    if (!RUNNING.includes(shard.state) || shard.state === "stopping") return;
+    this.#become(shard, "stopping", now, now + this.#stopMs, command.reason);
+  }
+
+  #next(shard: FakeShard, at: EpochMs): void {
+    switch (shard.state) {
+      case "starting":
+        return this.#become(shard, "loading", at, at + this.#loadMs, "");
+      case "loading":
+        return this.#become(shard, "ready", at, undefined, "");
+      case "stopping":
+        return this.#become(shard, "stopped", at, undefined, shard.reason);
+      default:
+        shard.until = undefined;
+    }
+  }
+
+  #become(
+    shard: FakeShard,
+    state: ShardState,
+    since: EpochMs,
+    until: EpochMs | undefined,
+    reason: string,
+  ): void {
+    Object.assign(shard, { state, since, until, reason });
+    this.#say(shard);
+  }
+
+  #say(shard: FakeShard): void {
+    this.#outbox.push({ kind: "shard_status", node: this.name, status: this.#status(shard) });
+  }
+
+  #answer(command: ShardCommand, reason: string): void {
+    this.#outbox.push({
+      kind: "command_result",
+      node: this.name,
+      result: {
+        revision: wire(command.revision),
+        shardId: command.shard,
+        accepted: reason === "",
+        reason,
+        detail: reason,
+      },
+    });
+  }
+
+  #report(shard: FakeShard): Plain<ShardReport> {
+    return { spec: shard.spec, status: this.#status(shard) };
+  }
+
+  #status(shard: FakeShard): Plain<ShardStatus> {
+    const listens = shard.spec.rank === 0 && shard.state === "ready";
+    return {
+      shardId: shard.spec.shardId,
+      replicaId: shard.spec.replicaId,
+      state: encodeShardState(shard.state),
+      revision: wire(shard.revision),
+      attempt: shard.spec.attempt,
+      reason: shard.reason,
+      message: "",
+      permanent: false,
+      pid: shard.pid,
+      address: listens ? `10.0.0.${this.name.replace(/\D/g, "")}:${shard.spec.portFirst}` : "",
+      apiKey: shard.apiKey,
+      logTail: [],
+      inStateMs: 0n,
+      progress: "",
+    };
+  }
+}
+
+function wire(revision: Revision): { readonly term: bigint; readonly sequence: bigint } {
+  return { term: BigInt(revision.term), sequence: BigInt(revision.sequence) };
+}

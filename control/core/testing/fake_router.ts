@@ -1,0 +1,104 @@
+/** A router for simulations: sends requests to what it was told, and says what it has in flight. */
+import type { Event } from "../event.ts";
+import type { EpochMs, NodeId, ReplicaId } from "../ids.ts";
+import type { Published } from "../published.ts";
+import { NO_REVISION, type Revision } from "@heddle/proto/revision";
+import type { FakeNode } from "./fake_node.ts";
+import type { Random } from "./random.ts";
+
+/** Longest request, in ms; a drain waits for these. */
+const REQUEST_MS_MAX = 15_000;
+
+interface Request {
+  readonly replica: ReplicaId;
+  readonly node: NodeId;
+  readonly until: EpochMs;
+}
+
+export class FakeRouter {
+  readonly name: string;
+  /** Neither reports nor hears; its lease runs out. */
+  cutOff = false;
+  #applied: Revision = NO_REVISION;
+  #endpoints = new Map<ReplicaId, { readonly node: NodeId; readonly draining: boolean }>();
+  #requests: Request[] = [];
+  #now: EpochMs = 0;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  /** A whole publication: keeps what an unsettled node had, as routers must. */
+  apply(published: Published): void {
+    if (this.cutOff) return;
+    const { term, sequence } = published.revision;
+    if (
+      term < this.#applied.term ||
+      (term === this.#applied.term && sequence < this.#applied.sequence)
+    ) {
+      return;
+    }
+    const settled = new Set(published.settledNodes);
+    const kept = [...this.#endpoints].filter(([id, { node }]) =>
+      !published.endpoints.has(id) && !published.removed.has(id) && !settled.has(node)
+    );
+    this.#endpoints = new Map([
+      ...kept,
+      ...[...published.endpoints].map(([id, { node, draining }]) =>
+        [id, { node, draining }] as const
+      ),
+    ]);
+    this.#applied = published.revision;
+  }
+
+  step(now: EpochMs, random: Random): void {
+    this.#now = now;
+    this.#requests = this.#requests.filter((request) => request.until > now);
+    const open = [...this.#endpoints].filter(([, { draining }]) => !draining);
+    if (open.length === 0 || !random.chance(0.3)) return;
+    const [replica, { node }] = random.pick(open);
+    this.#requests.push({ replica, node, until: now + random.int(200, REQUEST_MS_MAX) });
+  }
+
+  inFlight(replica: ReplicaId): number {
+    return this.#requests.filter((request) => request.replica === replica).length;
+  }
+
+  endpoints(): readonly ReplicaId[] {
+    return [...this.#endpoints.keys()].sort();
+  }
+
+  report(): Event {
+    const counts = new Map<ReplicaId, number>();
+    for (const { replica } of this.#requests) counts.set(replica, (counts.get(replica) ?? 0) + 1);
+    return {
+      kind: "router_report",
+      router: this.name,
+      version: "0.1.0",
+      instance: "1",
+      applied: this.#applied,
+      replicas: new Map(
+        [...counts].map(([id, inFlight]) => [id, { inFlight, reservedTokens: 0 }]),
+      ),
+      models: new Map(),
+    };
+  }
+
+  /** Requests whose engine was told to stop while it served them. Each is told once. */
+  takeCut(nodes: ReadonlyMap<NodeId, FakeNode>): readonly string[] {
+    const cut: string[] = [];
+    this.#requests = this.#requests.filter((request) => {
+      const shard = [...nodes.get(request.node)?.shards.values() ?? []]
+        .find((each) => each.spec.replicaId === request.replica && each.spec.rank === 0);
+      if (shard?.state !== "stopping") return true;
+      // While nobody hears of the router, only the engine's last numbers speak for its requests.
+      if (shard.reason === "drained" && !this.cutOff) {
+        cut.push(
+          `a request with ${request.until - this.#now} ms to go was cut on ${request.replica}`,
+        );
+      }
+      return false;
+    });
+    return cut;
+  }
+}
