@@ -1,7 +1,7 @@
 /** The catalog: which models should run, and how. Its home is this schema; defaults live only here. */
 import { z } from "zod";
 import { parseConfig, type Parsed } from "@heddle/common/config_file";
-import { duration, size } from "@heddle/common/duration";
+import { duration, parseDurationMs, parseSizeBytes, size } from "@heddle/common/duration";
 import { crossCheck } from "./catalog/catalog_rules.ts";
 import { checkArgs } from "./catalog/owned_args.ts";
 import { checkEnv } from "./catalog/owned_env.ts";
@@ -52,6 +52,7 @@ const profileFields = z.strictObject({
 
 const profile = profileFields.superRefine((fields, context) => {
   checkSizes(fields, context);
+  checkLimits(fields, context);
   checkArgs(fields.engine, fields.args, context);
   checkEnv(fields.env, fields.unsafe_env, context);
 }).transform((fields) => ({ ...fields, gpus_per_node: gpusPerNode(fields) }));
@@ -104,6 +105,23 @@ export function findModel(catalog: Catalog, nameOrAlias: string): Model | undefi
   return catalog.models.find((each) =>
     each.name === nameOrAlias || each.aliases.includes(nameOrAlias)
   );
+}
+
+/** Beyond any engine's start; the wire counts milliseconds in 32 bits. */
+const STARTUP_DAYS_MAX = 7;
+/** Beyond any machine; the wire counts bytes in 64 bits. */
+const MEMORY_TIB_MAX = 1_024;
+
+function checkLimits(fields: ProfileFields, context: z.RefinementCtx): void {
+  const startupMs = parseDurationMs(fields.startup_timeout) ?? 0;
+  if (startupMs < 1_000 || startupMs > STARTUP_DAYS_MAX * 86_400_000) {
+    const message = `want 1s to ${STARTUP_DAYS_MAX}d, it is ${fields.startup_timeout}`;
+    context.addIssue({ code: "custom", path: ["startup_timeout"], message });
+  }
+  if ((parseSizeBytes(fields.memory ?? "") ?? 0) > MEMORY_TIB_MAX * 2 ** 40) {
+    const message = `want at most ${MEMORY_TIB_MAX}TiB, it is ${fields.memory}`;
+    context.addIssue({ code: "custom", path: ["memory"], message });
+  }
 }
 
 function gpusPerNode(fields: ProfileFields): number {
