@@ -214,8 +214,9 @@ export class GpuWatch {
     for (const [uuid, row] of answer.value.rows) {
       this.#known.set(uuid, mergeRows(this.#known.get(uuid), row));
     }
-    // The list was asked for before any GPU had told its driver: it is of that driver.
-    if (before === "") this.#listedFor = this.#driverVersion();
+    // The list was asked for before any GPU had told its driver: it is of that driver. No list, as
+    // while the driver was not loaded, is asked for once more.
+    if (before === "" && this.#listed !== undefined) this.#listedFor = this.#driverVersion();
   }
 
   #countThrottled(answer: Answer<GpuRows>): void {

@@ -1,9 +1,10 @@
 /** What is wrong with the node's GPUs as a whole: driver, tool, GPUs that are not listed, warnings. */
 
 import type { NodeProblem } from "../problem.ts";
+import { displacedGpus } from "./displaced_gpus.ts";
 import { gpuWarnings } from "./gpu_warnings.ts";
 import { pciAddress } from "../nvidia/pci_address.ts";
-import { type Row, textOf } from "../nvidia/nvidia_csv.ts";
+import { countOf, type Row, textOf } from "../nvidia/nvidia_csv.ts";
 import type { NvidiaFailure } from "../nvidia/nvidia_failure.ts";
 import type { Answer, GpuReadings, GpuRows } from "./readings.ts";
 
@@ -16,6 +17,7 @@ export function driverProblems(readings: GpuReadings): NodeProblem[] {
   if (tool !== undefined) return [tool, ...partialProblems(readings)];
   return [
     ...missingProblems(readings),
+    ...displacedProblems(readings),
     ...unidentifiedProblems(readings),
     ...topologyProblems(readings),
     ...partialProblems(readings),
@@ -174,17 +176,33 @@ function missingProblems(readings: GpuReadings): NodeProblem[] {
     }));
 }
 
-function addressOf(row: Row): string | undefined {
+function addressOf(row: Row | undefined): string | undefined {
   return pciAddress(textOf(row, "pci.bus_id") ?? "");
+}
+
+/** GPUs that are gone and whose index another one has now, after the driver was loaded anew. */
+function displacedProblems(readings: GpuReadings): NodeProblem[] {
+  return [...displacedGpus(readings)].map((uuid) => {
+    const row = readings.known.get(uuid);
+    return {
+      reason: "gpu_missing",
+      detail: `The GPU at ${addressOf(row) ?? "an unknown address"} (${uuid}) was here and the ` +
+        "driver no longer lists it.",
+      remedy: "Look for its address in the kernel log and reseat, reset or reboot.",
+    };
+  });
 }
 
 /** Lines that begin as a row does and are not one: without UUID, or with cells too many. */
 function unidentifiedProblems(readings: GpuReadings): NodeProblem[] {
   if (readings.identity.kind !== "answered") return [];
-  return readings.identity.value.rest.filter((line) => /^\d{1,3},/.test(line)).slice(0, 4)
+  const rows = [...readings.known].filter(([, row]) => countOf(row, "index") === undefined)
+    .map(([uuid]) => `${uuid}, without an index`);
+  const lines = readings.identity.value.rest.filter((line) => /^\d{1,3},/.test(line));
+  return [...rows, ...lines].slice(0, 4)
     .map((line) => ({
       reason: "gpu_unidentified",
-      detail: `nvidia-smi lists a GPU without a UUID of its own, so it cannot be used: ` +
+      detail: "nvidia-smi lists a GPU without index or UUID, so it cannot be used: " +
         line.slice(0, 200),
       remedy: "Update the driver; GPUs are told apart by UUIDs that begin GPU-.",
     }));

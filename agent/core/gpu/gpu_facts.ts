@@ -2,6 +2,7 @@
 
 import type { GpuProblem, NodeProblem } from "../problem.ts";
 import { disjointCliques } from "./cliques.ts";
+import { displacedGpus } from "./displaced_gpus.ts";
 import { driverProblems } from "./driver_problems.ts";
 import { classifyGpu, type GpuKind } from "./gpu_class.ts";
 import { gpuProblems, rowOf } from "./gpu_problems.ts";
@@ -47,9 +48,12 @@ export function surveyGpus(readings: GpuReadings): GpuSurvey {
     ? readings.topology.value.topology
     : undefined;
   const cliques = cliqueByIndex(topology);
+  const displaced = displacedGpus(readings);
   const gpus = [...readings.known].flatMap(([uuid, row]) => {
     const index = countOf(row, "index");
-    return index === undefined ? [] : [factsOf({ uuid, index, row, readings, topology, cliques })];
+    return index === undefined || displaced.has(uuid)
+      ? []
+      : [factsOf({ uuid, index, row, readings, topology, cliques })];
   }).sort((a, b) => a.index - b.index || (a.uuid < b.uuid ? -1 : 1));
   const driverVersion = [...readings.known.values()]
     .map((row) => textOf(row, "driver_version")).find((version) => version !== undefined) ?? "";

@@ -176,6 +176,15 @@ const CASES: readonly (readonly [string, Partial<GpuReadings>, string[], string[
     [],
   ],
   [
+    "a GPU that is gone after the driver numbered the others anew",
+    {
+      identity: answer("identity", `0, GPU-b, 00000000:2A:00.0, ${H100}\n`),
+      known: new Map([...known(TWO), ...known(`0, GPU-b, 00000000:2A:00.0, ${H100}\n`)]),
+    },
+    [],
+    ["gpu_missing"],
+  ],
+  [
     "a GPU that fell off without a word",
     {
       identity: answer("identity", `0, GPU-a, 00000000:18:00.0, ${H100}\n`),

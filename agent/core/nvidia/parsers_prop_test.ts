@@ -5,6 +5,7 @@ import { parseMigList } from "./mig_list.ts";
 import { countOf, numberOf, parseCsv, textOf } from "./nvidia_csv.ts";
 import { failureOf } from "./nvidia_failure.ts";
 import { parseFieldList } from "./nvidia_fields.ts";
+import { parseNvlinkStatus } from "./nvlink_status.ts";
 import { pciAddress } from "./pci_address.ts";
 import { parseTopology } from "./topology.ts";
 
@@ -53,6 +54,7 @@ Deno.test("parsers never throw, and every GPU that they return stands in the inp
         ok(text.includes(app.gpuUuid) && text.includes(String(app.pid)));
       }
       for (const uuid of parseMigList(text).keys()) ok(text.includes(uuid));
+      for (const uuid of parseNvlinkStatus(text).keys()) ok(text.includes(uuid));
       const reading = parseTopology(text);
       if (reading.kind === "known") {
         const { gpus, nvlinks } = reading.topology;
