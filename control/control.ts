@@ -135,6 +135,7 @@ function startBrain(
   parts: { store: Store; metrics: ProgramMetrics; settings: Settings },
 ): Brain {
   const streams = new NodeStreams((node) => {
+    log.info("Node disconnected", { node });
     logs.nodeGone(node);
     loop.dispatch({ kind: "stream_closed", node });
   });

@@ -32,6 +32,11 @@ export function effectsOf(parts: {
         });
         throw error;
       }
+      for (const record of records) {
+        if (record.kind !== "audit") continue;
+        const { action, subject, by, reason } = record;
+        log.info(`Decided: ${action}`, { subject, by, reason: reason === "" ? undefined : reason });
+      }
     },
   };
 }

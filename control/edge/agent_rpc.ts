@@ -103,7 +103,7 @@ async function read(
     }
     stream.outgoing.end();
   } catch (error) {
-    log.info("Node's stream broke", { node, reason: errorText(error) });
+    log.debug("Node's stream broke", { node, reason: errorText(error) });
     stream.outgoing.fail(error);
   }
 }
