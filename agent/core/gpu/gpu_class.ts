@@ -56,13 +56,14 @@ const DROPPED =
   /^(?:nvidia|geforce|tesla|generation|edition|gpu|ac|sxm\d*|hbm\d*[a-z]?|\d+gb?|\(nvgpu\))$/;
 
 /** MIG instances as `nvidia-smi -L` and CUDA name them; compute instances carry a `1c.` in front. */
-const MIG_NAME = /(?:^|\s)mig\s+((?:\d+c\.)?\d+g\.\d+gb(?:\+[a-z.]+)*)/;
+const MIG_NAME = /(?:^|\s)mig\s+((?:\d+c\.)?\d+g\.\d+gb(?:[+-][a-z.]+)*)/;
 
 /** vGPU profiles end in size and series: `-20C`, `-1-20C`, `-1B4`, `-1-5CME`. */
 const VGPU_NAME = /-(?:\d+-)?\d+(?:[abcq](?:me|gfx)?|b4)$/;
 
 /** Names of boards that the driver does not know by a product name. */
-const PLACEHOLDER_NAME = /^(?:nvidia[\s-]+)?(?:graphics[\s-]+device|pg\d+-\d+)$/;
+const PLACEHOLDER_NAME =
+  /^(?:(?:nvidia|tesla)[\s-]+)*(?:graphics[\s-]+device|pg\d+-\d+(?:\/\d+)*)$/;
 
 /** Blanks and slashes part words; a hyphen only beside a form factor, a size or a board number. */
 const WORD_BREAK =

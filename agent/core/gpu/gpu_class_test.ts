@@ -68,6 +68,13 @@ const FURTHER: readonly (readonly [string, number, string])[] = [
   ["GRID P40-1B4", 1024, "vgpu:p40-1b4"],
   ["NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb", 20096, "mig:1c.3g.20gb"],
   ["NVIDIA-Graphics-Device", 189471, "pci-unknown-186g"],
+  ["NVIDIA PG506-242/243", 40960, "pci-unknown-40g"],
+  ["Tesla PG503-216", 32768, "pci-unknown-32g"],
+  ["MIG 1g.24gb-me", 24192, "mig:1g.24gb-me"],
+  ["Tesla V100-DGXS-32GB", 32508, "v100-dgxs-32g"],
+  ["NVIDIA RTX 4000 SFF Ada Generation", 20475, "rtx4000-sff-ada-20g"],
+  ["NVIDIA RTX A2000 8GB Laptop GPU", 8192, "rtxa2000-laptop-8g"],
+  ["NVIDIA T1000 8GB", 8192, "t1000-8g"],
   ["  nvidia   h100  80gb hbm3 ", 81559, "h100-80g"],
   ["NVIDIA R200 NVL (Preview)", 400_000, "r200-nvl-preview-391g"],
 ];
