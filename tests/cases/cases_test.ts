@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { startLogging } from "@heddle/common/log";
 import { NOT_YET } from "./not_yet.ts";
 import { readCases, readLine } from "./read_cases.ts";
-import { runCase } from "./run_case.ts";
+import { problemsOf, runCase } from "./run_case.ts";
 
 const FOLDER = fileURLToPath(new URL("../fixtures/openai", import.meta.url));
 
@@ -17,13 +17,15 @@ for (const line of await readCases(FOLDER)) {
   }
   const { id, title } = line.case;
   const missing = NOT_YET.get(id);
-  Deno.test({
-    name: `${id} ${title}`,
-    ignore: missing !== undefined,
-    fn: async () => {
-      const result = await runCase(line.case, FOLDER);
-      assert.deepEqual(result, { kind: "pass" });
-    },
+  if (missing === undefined) {
+    Deno.test(`${id} ${title}`, async () => {
+      assert.deepEqual(await runCase(line.case, FOLDER), { kind: "pass" });
+    });
+    continue;
+  }
+  Deno.test(`${id} needs ${missing}, and is on the list of what is missing for a reason`, async () => {
+    const problems = await problemsOf(line.case, FOLDER);
+    assert.notEqual(problems.length, 0, "It passes now: take it off the list in not_yet.ts");
   });
 }
 

@@ -1,5 +1,18 @@
-/** Cases that cannot pass yet, each with what is missing. An entry goes when its part is built. */
+/**
+ * Cases that cannot pass yet, each with what is missing. An entry goes when its part is built: a
+ * test fails as soon as a case of this list passes.
+ */
 export const NOT_YET: ReadonlyMap<string, string> = new Map([
+  ["R05", "CORS"],
+  ["R07", "the transcription route"],
+  ["R08", "embeddings in the encoding that was asked for"],
+  ["R13", "a policy for media that a request names by URL"],
+  ["R16", "the rerank route"],
+  ["R17", "the count_tokens route"],
+  ["P01", "the Responses route"],
+  ["P02", "the Responses route"],
+  ["P07", "the Messages route"],
+  ["P08", "the Messages route"],
   ["L01", "token limits of a key"],
   ["L02", "token limits of a key"],
   ["L04", "concurrency limits of a key"],

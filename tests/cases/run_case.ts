@@ -6,7 +6,7 @@ import { type Script, scriptOf } from "./engine_script.ts";
 import { NOT_YET } from "./not_yet.ts";
 import { type ClientAnswer, send } from "./raw_client.ts";
 import { plainBody, requestBytes } from "./request_bytes.ts";
-import { type RouterUnderTest, startRouterUnderTest } from "./router_under_test.ts";
+import { type RouterUnderTest, startRouterUnderTest } from "./case_router.ts";
 import { type Engines, startEngines } from "./scripted_engine.ts";
 import { at, CaseFault, parsed, type Seen, textOf } from "./seen.ts";
 
@@ -36,17 +36,23 @@ interface Run {
 export async function runCase(line: Case, folder: string): Promise<CaseResult> {
   const missing = NOT_YET.get(line.id);
   if (missing !== undefined) return { kind: "not_yet", why: missing };
+  const problems = await problemsOf(line, folder);
+  return problems.length === 0 ? { kind: "pass" } : { kind: "fail", problems };
+}
+
+/** What of a case does not hold, also of one that is known not to pass yet. */
+export async function problemsOf(line: Case, folder: string): Promise<string[]> {
   const problems: string[] = [];
-  for (const [label, runs] of runsOf(line)) {
-    try {
+  try {
+    for (const [label, runs] of runsOf(line)) {
       const found = await runTogether(line, runs, folder);
       problems.push(...found.map((problem) => label + problem));
-    } catch (error) {
-      if (!(error instanceof CaseFault || error instanceof Deno.errors.NotFound)) throw error;
-      problems.push(`${label}the case cannot be run: ${error.message}`);
     }
+  } catch (error) {
+    if (!(error instanceof CaseFault || error instanceof Deno.errors.NotFound)) throw error;
+    problems.push(`the case cannot be run: ${error.message}`);
   }
-  return problems.length === 0 ? { kind: "pass" } : { kind: "fail", problems };
+  return problems;
 }
 
 /** What is run, each with a router of its own. */
