@@ -52,4 +52,13 @@ function write(line: string): void {
   Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
 }
 
-if (import.meta.main) Deno.exit(await main(Deno.args[0] ?? FIXTURES));
+if (import.meta.main) {
+  const folder = Deno.args[0] ?? FIXTURES;
+  try {
+    Deno.exit(await main(folder));
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    write(`Cannot read ${folder}/cases.jsonl: want a folder with cases.jsonl and its files`);
+    Deno.exit(2);
+  }
+}
