@@ -67,11 +67,10 @@ function snapshot(engine: ScriptedEngine, over: WatchMessage = {}): WatchMessage
 
 /** Waits until a request for the model ends as wanted; the table changes at its own pace. */
 async function until(router: RunningRouter, status: number, model = "m"): Promise<Response> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < 5_000; tries++) {
     const response = await router.post("/v1/chat/completions", { ...CHAT, model });
     if (response.status === status) return response;
     await response.body?.cancel();
-    await new Promise((resolve) => setTimeout(resolve, 10));
   }
   throw new Error(`No answer with status ${status}`);
 }
@@ -147,7 +146,6 @@ Deno.test("a router reports its revision and what it has in flight", async () =>
       });
       if (response.status === 200) return;
       await response.body?.cancel();
-      await new Promise((resolve) => setTimeout(resolve, 10));
     }
   })();
   await s.engine.called(1);
@@ -169,7 +167,7 @@ Deno.test("a request for a sleeping model wakes it and is served once it is ther
   await until(router, 404, "other").then((response) => response.body?.cancel());
   const pending = router.post("/v1/chat/completions", CHAT);
   while ((await router.metric('heddle_router_requests_waiting{model="m"}')) !== 1) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await router.tick();
   }
   const report = await s.control.nextReport();
   equal(report.models.find(({ model }) => model === "m")?.waiting, 1);
@@ -204,7 +202,7 @@ Deno.test("a router follows the next control of its list, and not one that is be
     await using router = await s.router({ control: { urls: [s.control.url, behind.url] } });
     await (await until(router, 200)).body?.cancel();
     await s.control.close();
-    while (behind.watchers.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (behind.watchers.length === 0) await router.tick();
     const response = await router.post("/v1/chat/completions", CHAT);
     equal(response.status, 200);
     await response.body?.cancel();

@@ -13,6 +13,8 @@ export interface RunningRouter extends AsyncDisposable {
   record(count: number): Promise<UsageRecord>;
   /** The value of one metric line, or undefined. */
   metric(line: string): Promise<number | undefined>;
+  /** One round trip: lets everything that is ready happen. */
+  tick(): Promise<void>;
   notReady(): string | undefined;
   reload(): void;
   post(path: string, body: unknown, init?: RequestInit): Promise<Response>;
@@ -56,6 +58,9 @@ export async function runRouter(
       const text = await registry.metrics();
       const found = text.split("\n").find((each) => each.startsWith(`${line} `));
       return found === undefined ? undefined : Number(found.slice(line.length));
+    },
+    async tick() {
+      await (await fetch(`${url}/health`)).body?.cancel();
     },
     notReady: router.notReady,
     reload: router.reload,

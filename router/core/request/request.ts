@@ -2,7 +2,6 @@
  * Reads what the router must know of a request and leaves the rest to the engine. The bytes stay
  * the client's: only members that belong to the router are changed, in `upstreamBody`.
  */
-import type { ErrorShape } from "../engine_error_shape.ts";
 import { type JsonObject, memberOf, memberValue, scanObject } from "../json_scan.ts";
 import { next, refuse, type Step } from "./outcome.ts";
 import type { InferenceRoute } from "./route.ts";
@@ -97,11 +96,6 @@ export function upstreamBody(request: ParsedRequest, servedName: string): Uint8A
     ? request.edits
     : [...request.edits, { kind: "set", key: "model", json: JSON.stringify(servedName) } as const];
   return splice(request.bytes, request.object, edits);
-}
-
-/** The shape in which errors of this request are told. */
-export function errorShape(request: ParsedRequest): ErrorShape {
-  return request.route.errors;
 }
 
 function wrongMember(read: (key: string) => unknown): ReturnType<typeof invalid> | undefined {

@@ -9,7 +9,7 @@ export interface Scorer {
 }
 
 /** A new scorer is one function and one line here. */
-export const SCORERS: readonly Scorer[] = [
+const SCORERS: readonly Scorer[] = [
   { name: "in_flight", weight: 1, score: inFlight },
 ];
 

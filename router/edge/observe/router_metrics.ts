@@ -24,17 +24,15 @@ export interface ControlPresent {
   connected(): boolean;
 }
 
-export const STAGES = [
-  "authenticate",
-  "read",
-  "parse",
-  "resolve",
-  "limit",
-  "admit",
-  "schedule",
-  "forward",
-] as const;
-export type Stage = (typeof STAGES)[number];
+export type Stage =
+  | "authenticate"
+  | "read"
+  | "parse"
+  | "resolve"
+  | "limit"
+  | "admit"
+  | "schedule"
+  | "forward";
 
 const FAST_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120];
 const CONTENT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
