@@ -55,7 +55,7 @@ export class ProcessLauncher implements Launcher {
       );
     }
     await writeFileAtomic(join(directory, "env"), shellEnv(request.env));
-    const child = this.#spawn(["run", directory, handle, "--", ...request.argv]);
+    const child = this.#spawn(["run", handle, directory, "--", ...request.argv]);
     const ended = new AbortController();
     const status = child.status.then(() => ended.abort());
     const line = await firstLine(child);
