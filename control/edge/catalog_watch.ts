@@ -21,6 +21,9 @@ const DEBOUNCE_MS = 150;
 /** How often the file is read though nothing was heard: for file systems without events. */
 const PERIOD_MS = 30_000;
 
+/** How often a text that waits is judged again: what it waits for, e.g. settling, takes seconds. */
+const WAITING_PERIOD_MS = 2_000;
+
 /** How the file stands against what is acted on. */
 export type CatalogFileState = "applied" | "waiting" | "invalid" | "unreadable";
 
@@ -40,6 +43,7 @@ export class CatalogWatch {
   #said = "";
   #running: Promise<void> | undefined;
   #again = false;
+  #state: CatalogFileState | undefined;
 
   constructor(options: CatalogWatchOptions) {
     this.#options = options;
@@ -59,7 +63,7 @@ export class CatalogWatch {
       while (!signal.aborted) {
         watcher.reopen();
         await this.check();
-        await delay(PERIOD_MS, signal);
+        await delay(this.#state === "waiting" ? WAITING_PERIOD_MS : PERIOD_MS, signal);
       }
     } finally {
       watcher.close();
@@ -71,7 +75,8 @@ export class CatalogWatch {
   async #drain(): Promise<void> {
     while (this.#again) {
       this.#again = false;
-      this.#options.onState(await this.#look());
+      this.#state = await this.#look();
+      this.#options.onState(this.#state);
     }
     this.#running = undefined;
   }

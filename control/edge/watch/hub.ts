@@ -18,8 +18,9 @@ type Update = readonly WatchResponse[];
 
 export class WatchHub {
   #published: Published;
-  /** Of `#published`; made when the first router asks for it. */
+  /** Of `#published`; made when the first router asks for it, and encoded as it is first sent. */
   #snapshot: Update | undefined;
+  #encoded: WatchResponse[] = [];
   readonly #routers = new Map<BoundedQueue<Update>, string>();
 
   constructor(published: Published) {
@@ -36,6 +37,7 @@ export class WatchHub {
     const messages = deltaOf(this.#published, published).map(encodeOnce);
     this.#published = published;
     this.#snapshot = undefined;
+    this.#encoded = [];
     for (const [queue, router] of this.#routers) {
       if (messages.length === 0 || queue.push(messages)) continue;
       this.#routers.delete(queue);
@@ -52,13 +54,17 @@ export class WatchHub {
   /** A snapshot and then deltas, until `signal` aborts or the hub closes. */
   async *watch(router: string, signal: AbortSignal): AsyncGenerator<WatchResponse> {
     const queue = new BoundedQueue<Update>(ROUTER_QUEUE_MAX);
-    const snapshot = this.#snapshot ??= snapshotOf(this.#published).map(encodeOnce);
+    const snapshot = this.#snapshot ??= snapshotOf(this.#published);
+    // A router that is still being sent a snapshot when a newer one is made goes on with its own.
+    const encoded = this.#encoded;
     const onAbort = () => queue.end();
     this.#routers.set(queue, router);
     signal.addEventListener("abort", onAbort);
     try {
       if (signal.aborted) return;
-      yield* snapshot;
+      for (const [index, chunk] of snapshot.entries()) {
+        yield encoded[index] ??= encodeOnce(chunk);
+      }
       for await (const update of queue) yield* update;
     } finally {
       signal.removeEventListener("abort", onAbort);

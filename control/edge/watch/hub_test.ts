@@ -34,6 +34,42 @@ Deno.test("WatchHub gives a snapshot and then deltas, also those that came in be
   equal(hub.size, 0);
 });
 
+Deno.test("WatchHub goes on with a snapshot that it has begun, and then brings it up to date", async () => {
+  const many = (sequence: number): Published => ({
+    ...NOTHING,
+    revision: { term: 1, sequence },
+    endpoints: new Map(
+      Array.from({ length: 2_500 }, (_, index) => [`r${index}`, endpoint(`r${index}`, sequence)]),
+    ),
+  });
+  const hub = new WatchHub(many(1));
+  const never = new AbortController().signal;
+  const early = hub.watch("early/1", never);
+  const router = new FakeRouter();
+  const receive = async (times: number) => {
+    for (let count = 0; count < times; count++) {
+      const { value } = await early.next();
+      if (value !== undefined) router.receive(value);
+    }
+  };
+  await receive(1);
+  hub.publish(many(2));
+  const late = hub.watch("late/1", never);
+  const second = new FakeRouter();
+  for (let count = 0; count < 3; count++) {
+    const { value } = await late.next();
+    if (value !== undefined) second.receive(value);
+  }
+  await receive(2);
+  deepEqual([router.revision.sequence, router.endpoints.get("r9")?.weight], [1, 1]);
+  await receive(3);
+  deepEqual(router.endpoints, many(2).endpoints);
+  deepEqual(second.endpoints, many(2).endpoints);
+  await early.return(undefined);
+  await late.return(undefined);
+  equal(hub.size, 0);
+});
+
 Deno.test("WatchHub ends the stream of a router that does not read, and of no other", async () => {
   const hub = new WatchHub(NOTHING);
   const never = new AbortController().signal;
