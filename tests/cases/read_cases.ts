@@ -1,7 +1,7 @@
 /** Reads a folder of cases. A line that is not wholly understood is refused, with the reason. */
 import { z } from "zod";
 import { type Case, type CasePart, caseSchema } from "./case_schema.ts";
-import { CHECKS } from "./checks.ts";
+import { CHECKS } from "./expect/checks.ts";
 
 /** A line of cases.jsonl: a case, or why it is none. */
 export type CaseLine =

@@ -1,14 +1,14 @@
 /** Runs one case: a router and two replicas of its own for each run, so that nothing carries over. */
 import type { Case, CasePart, CaseRequest, Expect, Upstream } from "./case_schema.ts";
-import { failures } from "./checks.ts";
-import { defaultAnswer } from "./default_answer.ts";
-import { type Script, scriptOf } from "./engine_script.ts";
+import { failures } from "./expect/checks.ts";
+import { defaultAnswer } from "./wire/default_answer.ts";
+import { type Script, scriptOf } from "./wire/engine_script.ts";
 import { NOT_YET } from "./not_yet.ts";
-import { type ClientAnswer, send } from "./raw_client.ts";
-import { plainBody, requestBytes } from "./request_bytes.ts";
+import { type ClientAnswer, send } from "./wire/raw_client.ts";
+import { plainBody, requestBytes } from "./wire/request_bytes.ts";
 import { type RouterUnderTest, startRouterUnderTest } from "./case_router.ts";
-import { type Engines, startEngines } from "./scripted_engine.ts";
-import { at, CaseFault, parsed, type Seen, textOf } from "./seen.ts";
+import { type Engines, startEngines } from "./wire/scripted_engine.ts";
+import { at, CaseFault, parsed, type Seen, textOf } from "./expect/seen.ts";
 
 export type CaseResult =
   | { readonly kind: "pass" }

@@ -1,10 +1,10 @@
 /** All that can be seen of one request from outside and from the router's books. */
 import { Buffer } from "node:buffer";
-import type { UsageRecord } from "../../router/core/request/usage_record.ts";
-import type { CaseRequest } from "./case_schema.ts";
-import type { Script } from "./engine_script.ts";
-import type { ClientAnswer } from "./raw_client.ts";
-import type { EngineCall } from "./scripted_engine.ts";
+import type { UsageRecord } from "../../../router/core/request/usage_record.ts";
+import type { CaseRequest } from "../case_schema.ts";
+import type { Script } from "../wire/engine_script.ts";
+import type { ClientAnswer } from "../wire/raw_client.ts";
+import type { EngineCall } from "../wire/scripted_engine.ts";
 
 export interface Seen {
   readonly request: CaseRequest;

@@ -1,7 +1,7 @@
 /** What a scripted engine says, as bytes and the places where they are flushed. */
 import { Buffer } from "node:buffer";
 import { gzipSync } from "node:zlib";
-import type { Upstream } from "./case_schema.ts";
+import type { Upstream } from "../case_schema.ts";
 
 export interface Script {
   readonly status: number;

@@ -1,5 +1,5 @@
 /** What an engine answers where a case does not say: the least that its path allows. */
-import type { Upstream } from "./case_schema.ts";
+import type { Upstream } from "../case_schema.ts";
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 };
 const CHOICE = { index: 0, finish_reason: "stop" };

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import assert from "node:assert/strict";
 import { gunzipSync } from "node:zlib";
-import type { Upstream } from "./case_schema.ts";
+import type { Upstream } from "../case_schema.ts";
 import { defaultAnswer } from "./default_answer.ts";
 import { placesOf, scriptOf } from "./engine_script.ts";
 

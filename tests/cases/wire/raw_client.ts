@@ -1,7 +1,7 @@
 /** A client over raw TCP: it can say what no library would, and leave when it wants. */
 import { Buffer } from "node:buffer";
 import { connect } from "node:net";
-import type { CaseClient } from "./case_schema.ts";
+import type { CaseClient } from "../case_schema.ts";
 import { unchunked } from "./scripted_engine.ts";
 
 /** What came back. Times count from the moment the request was sent. */

@@ -1,7 +1,7 @@
 /** A case's request as it goes over the wire. */
 import { Buffer } from "node:buffer";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
-import type { CaseRequest } from "./case_schema.ts";
+import type { CaseRequest } from "../case_schema.ts";
 
 const CREDENTIALS = ["authorization", "x-api-key", "api-key"];
 /** A CORS preflight carries none. */

@@ -1,10 +1,10 @@
 /** For every key of `expect`: it holds where the router was right, and not where it was wrong. */
 import { Buffer } from "node:buffer";
 import assert from "node:assert/strict";
-import type { UsageRecord } from "../../router/core/request/usage_record.ts";
+import type { UsageRecord } from "../../../router/core/request/usage_record.ts";
 import { CHECKS, failures } from "./checks.ts";
-import type { ClientAnswer } from "./raw_client.ts";
-import type { EngineCall } from "./scripted_engine.ts";
+import type { ClientAnswer } from "../wire/raw_client.ts";
+import type { EngineCall } from "../wire/scripted_engine.ts";
 import type { Seen } from "./seen.ts";
 
 const RECORD: UsageRecord = {

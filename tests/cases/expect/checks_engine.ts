@@ -1,7 +1,7 @@
 /** What a case may expect of what reaches the engines. */
 import { Buffer } from "node:buffer";
 import { isDeepStrictEqual } from "node:util";
-import type { EngineCall } from "./scripted_engine.ts";
+import type { EngineCall } from "../wire/scripted_engine.ts";
 import {
   at,
   CaseFault,

@@ -1,6 +1,6 @@
 /** What a case may expect of the router's own books: its usage records, counters and memory. */
-import type { OutcomeReason } from "../../router/core/request/outcome.ts";
-import type { UsageRecord } from "../../router/core/request/usage_record.ts";
+import type { OutcomeReason } from "../../../router/core/request/outcome.ts";
+import type { UsageRecord } from "../../../router/core/request/usage_record.ts";
 import {
   CaseFault,
   type Check,
