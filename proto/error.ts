@@ -41,8 +41,3 @@ export class HeddleError extends Error {
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
-
-/** Throws when something that cannot be false is false: a bug, not an operating error. */
-export function invariant(condition: boolean, message: string): asserts condition {
-  if (!condition) throw new Error(`Invariant broken: ${message}`);
-}

@@ -29,7 +29,7 @@ export function connectCode(code: ErrorCode): Code {
 }
 
 /** What a code from the wire means here. Codes we never send count as `unavailable` or `protocol`. */
-export function errorCode(code: Code): ErrorCode {
+function errorCode(code: Code): ErrorCode {
   switch (code) {
     case Code.InvalidArgument:
     case Code.OutOfRange:

@@ -21,7 +21,7 @@ export const listRouters = buildCommand({
 });
 
 /** The table of routers. */
-export function routerListing(routers: readonly RouterView[]): Listing<RouterView> {
+function routerListing(routers: readonly RouterView[]): Listing<RouterView> {
   return {
     rows: routers,
     empty: "No router has reported",

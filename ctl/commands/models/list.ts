@@ -21,7 +21,7 @@ export const listModels = buildCommand({
 });
 
 /** The table of models. */
-export function modelListing(models: readonly ModelView[]): Listing<ModelView> {
+function modelListing(models: readonly ModelView[]): Listing<ModelView> {
   return {
     rows: models,
     empty: "The catalog has no models",
