@@ -26,7 +26,8 @@ export function drainEnd(
   const leased = [...world.routers.values()].filter((router) => router.leaseUntil > now);
   const until = Math.min(draining.deadline, ...leased.map((router) => router.leaseUntil));
   const detail = publicationWait(draining.publishedAs) ??
-    routersWait(leased, replica, draining.publishedAs) ?? engineWait(replica, draining, now);
+    routersWait(leased, replica, draining.publishedAs) ??
+    engineWait(replica, readAfter(world, draining, now), now);
   return detail === undefined
     ? { kind: "end", reason: "drained" }
     : { kind: "wait", detail, until };
@@ -54,11 +55,25 @@ function routersWait(
   return inFlight > 0 ? `${inFlight} requests in flight at routers` : undefined;
 }
 
-function engineWait(replica: Replica, draining: Draining, now: EpochMs): string | undefined {
+/**
+ * The engine's numbers count when they were read after the drain began, and after the lease ended of
+ * each router that may not know of it: until then it may have sent what they do not show.
+ */
+function readAfter(world: World, draining: Draining, now: EpochMs): EpochMs {
+  const { publishedAs, since } = draining;
+  return [...world.routers.values()]
+    .filter((router) =>
+      router.leaseUntil <= now && publishedAs !== undefined &&
+      compareRevisions(router.applied, publishedAs) < 0
+    )
+    .reduce((latest, router) => Math.max(latest, router.leaseUntil), since);
+}
+
+function engineWait(replica: Replica, after: EpochMs, now: EpochMs): string | undefined {
   const load = leader(replica)?.status?.load;
   if (load === undefined) return "its engine reports no numbers of its own";
-  if (load.at <= draining.since) {
-    return `its engine last reported ${formatDurationMs(now - load.at)} ago, before the drain`;
+  if (load.at <= after) {
+    return `its engine last reported ${formatDurationMs(now - load.at)} ago, which is too old`;
   }
   return load.running + load.waiting > 0
     ? `${load.running} running and ${load.waiting} waiting in its engine`

@@ -166,7 +166,8 @@ function startSome(
   const shortage = Math.max(0, count - good.length - retiring.length);
   const coming = good.some((each) => each.readyAt === undefined);
   // One new for one old at a time, and only once the one before is gone for good.
-  const surge = outdated.length > 0 && !coming && leaving.length === 0 ? 1 : 0;
+  const full = good.length + retiring.length > count;
+  const surge = outdated.length > 0 && !coming && !full && leaving.length === 0 ? 1 : 0;
   const starts = Math.min(count - good.length, shortage + others + surge);
   for (let started = 0; started < starts; started++) {
     const tried = tryPlace(pass, model);

@@ -7,6 +7,9 @@ import type { ModelRecord, World } from "../world.ts";
 
 type Report = Extract<RouterEvent, { kind: "router_report" }>;
 
+/** How long a router that reports no more is shown; names of containers never come back. */
+const FORGET_MS = 3_600_000;
+
 /** Renews the lease and notes the demand. */
 export function observeReport(world: World, report: Report, now: EpochMs): World {
   const { router: name, version, instance, applied, replicas, models } = report;
@@ -24,7 +27,8 @@ export function observeReport(world: World, report: Report, now: EpochMs): World
     ...world,
     // It follows a publication that is not ours: ours must be newer, or it would not apply them.
     ...(compareRevisions(applied, world) > 0 ? { term: applied.term + 1, sequence: 0 } : {}),
-    routers: new Map(world.routers).set(name, router),
+    routers: new Map([...world.routers].filter(([, each]) => now - each.lastReportAt < FORGET_MS))
+      .set(name, router),
   };
   return withDemand(next, demanded(world, report), now);
 }

@@ -12,13 +12,18 @@ const REQUEST_MS_MAX = 15_000;
 interface Request {
   readonly replica: ReplicaId;
   readonly node: NodeId;
+  readonly sentAt: EpochMs;
   readonly until: EpochMs;
+  /** Sent while nobody could hear of it: only an engine's last numbers, up to a heartbeat old, do. */
+  readonly unheard: boolean;
 }
 
 export class FakeRouter {
   readonly name: string;
   /** Neither reports nor hears; its lease runs out. */
   cutOff = false;
+  /** Sends no requests. */
+  quiet = false;
   #applied: Revision = NO_REVISION;
   #endpoints = new Map<ReplicaId, { readonly node: NodeId; readonly draining: boolean }>();
   #requests: Request[] = [];
@@ -55,9 +60,15 @@ export class FakeRouter {
     this.#now = now;
     this.#requests = this.#requests.filter((request) => request.until > now);
     const open = [...this.#endpoints].filter(([, { draining }]) => !draining);
-    if (open.length === 0 || !random.chance(0.3)) return;
+    if (this.quiet || open.length === 0 || !random.chance(0.3)) return;
     const [replica, { node }] = random.pick(open);
-    this.#requests.push({ replica, node, until: now + random.int(200, REQUEST_MS_MAX) });
+    this.#requests.push({
+      replica,
+      node,
+      sentAt: now,
+      until: now + random.int(200, REQUEST_MS_MAX),
+      unheard: this.cutOff,
+    });
   }
 
   inFlight(replica: ReplicaId): number {
@@ -91,8 +102,7 @@ export class FakeRouter {
       const shard = [...nodes.get(request.node)?.shards.values() ?? []]
         .find((each) => each.spec.replicaId === request.replica && each.spec.rank === 0);
       if (shard?.state !== "stopping") return true;
-      // While nobody hears of the router, only the engine's last numbers speak for its requests.
-      if (shard.reason === "drained" && !this.cutOff) {
+      if (shard.reason === "drained" && !request.unheard && request.sentAt < shard.since) {
         cut.push(
           `a request with ${request.until - this.#now} ms to go was cut on ${request.replica}`,
         );

@@ -48,6 +48,8 @@ export interface SimOptions {
   readonly nodes: readonly FakeNode[];
   readonly catalog: Catalog;
   readonly timings?: Timings;
+  /** Control waits for all nodes before it places, as after a restart. @default false */
+  readonly known?: boolean;
 }
 
 /** One link between control and a node. */
@@ -75,6 +77,8 @@ export class Simulation {
   lastPlan: Plan | undefined;
   /** Share of commands that are lost on the way. */
   loss = 0;
+  /** Looks at every pass, before its plan is recorded. */
+  onPass: (world: World, plan: Plan, now: EpochMs) => void = () => {};
   #store: Remembered;
   #links = new Map<NodeId, Link>();
   #parcels: Parcel[] = [];
@@ -89,7 +93,7 @@ export class Simulation {
       cluster: "sim",
       storedTerm: 0,
       catalog: { catalog: options.catalog, text: "", revision: 1 },
-      knownNodes: new Set(),
+      knownNodes: new Set(options.known === true ? options.nodes.map((each) => each.name) : []),
       decisions: NO_DECISIONS,
       timings: options.timings ?? SIM_TIMINGS,
     };
@@ -117,6 +121,7 @@ export class Simulation {
   /** One pass of the loop, as loop.ts makes it. */
   pass(): void {
     const plan = reconcile(this.world, this.now);
+    this.onPass(this.world, plan, this.now);
     for (const { rule, detail } of checkPlan(this.world, plan, this.now)) {
       this.violations.push(`${this.at()} plan breaks ${rule}: ${detail}`);
     }

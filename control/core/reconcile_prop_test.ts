@@ -1,0 +1,97 @@
+import { deepEqual, equal } from "node:assert/strict";
+import fc from "fast-check";
+import { checkPlan } from "./check_plan.ts";
+import type { EpochMs } from "./ids.ts";
+import type { Plan } from "./plan.ts";
+import { publish } from "./publish.ts";
+import { reconcile } from "./reconcile.ts";
+import { record } from "./record.ts";
+import { scenario, trouble } from "./testing/scenario.ts";
+import type { World } from "./world.ts";
+
+/**
+ * Checks every pass of random simulated runs: the worlds are those that control can get into, at
+ * their worst moments. At least 1,000 passes in all, or the property was not tried.
+ */
+function onEveryPass(check: (world: World, plan: Plan, now: EpochMs) => void): void {
+  let passes = 0;
+  fc.assert(
+    fc.property(fc.nat(), (seed) => {
+      const sim = scenario(seed);
+      sim.onPass = (world, plan, now) => {
+        passes++;
+        check(world, plan, now);
+      };
+      sim.run(10_000);
+      trouble(sim, 60_000);
+      sim.run(5_000);
+    }),
+    { numRuns: 25 },
+  );
+  equal(passes > 1_000, true, `${passes} passes`);
+}
+
+Deno.test("reconcile() decides nothing new once its actions are in flight", () => {
+  onEveryPass((world, plan, now) => {
+    const after = reconcile(record(world, plan, now), now);
+    // What was forgotten makes room that this pass did not give away yet.
+    if (plan.actions.some((action) => action.kind === "forget_replica")) return;
+    deepEqual(after.actions, []);
+  });
+});
+
+Deno.test("reconcile() keeps, acts on, or explains every shard exactly once", () => {
+  onEveryPass((world, plan, now) => {
+    const shards = [...world.replicas.values(), ...record(world, plan, now).replicas.values()]
+      .flatMap((replica) => replica.shards.map((shard) => shard.id));
+    const treated = [
+      ...plan.kept,
+      ...plan.waiting.filter((wait) => wait.subject === "shard").map((wait) => wait.id),
+      ...plan.actions.flatMap((action) =>
+        "shard" in action && "node" in action ? action.shard : []
+      ),
+    ];
+    deepEqual(treated.toSorted(), [...new Set(shards)].sort());
+  });
+});
+
+Deno.test("reconcile() does not depend on the order of the world's maps", () => {
+  onEveryPass((world, plan, now) => {
+    const reversed: World = {
+      ...world,
+      nodes: new Map([...world.nodes].reverse()),
+      replicas: new Map([...world.replicas].reverse()),
+      models: new Map([...world.models].reverse()),
+      routers: new Map([...world.routers].reverse()),
+      knownNodes: new Set([...world.knownNodes].reverse()),
+    };
+    deepEqual(reconcile(reversed, now), plan);
+  });
+});
+
+Deno.test("reconcile() makes no plan that checkPlan() refuses", () => {
+  onEveryPass((world, plan, now) => deepEqual(checkPlan(world, plan, now), []));
+});
+
+Deno.test("reconcile() asks for no pass in the past", () => {
+  onEveryPass((_world, plan, now) => equal((plan.wakeAt ?? Infinity) > now, true));
+});
+
+Deno.test("publish() says nothing new about a world that it has just published", () => {
+  onEveryPass((world, plan, now) => {
+    const published = publish(record(world, plan, now), now);
+    equal(publish(published, now), published);
+  });
+});
+
+Deno.test("publish() withdraws an endpoint only for a replica that is stopped, failed or lost", () => {
+  onEveryPass((world, plan, now) => {
+    const after = publish(record(world, plan, now), now);
+    for (const id of world.published.endpoints.keys()) {
+      if (after.published.endpoints.has(id)) continue;
+      const why = after.published.removed.get(id) ??
+        (after.replicas.has(id) ? "kept" : "forgotten");
+      equal(["stopped", "failed", "lost", "forgotten"].includes(why), true, `${id}: ${why}`);
+    }
+  });
+});
