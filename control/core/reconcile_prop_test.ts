@@ -95,3 +95,15 @@ Deno.test("publish() withdraws an endpoint only for a replica that is stopped, f
     }
   });
 });
+
+Deno.test("reconcile() asks to be woken before time alone gives it something to do", () => {
+  let part = 0;
+  onEveryPass((world, plan, now) => {
+    const after = publish(record(world, plan, now), now);
+    const wakeAt = Math.min(plan.wakeAt ?? Infinity, now + 300_000);
+    part = (part + 0.37) % 1;
+    for (const at of [Math.floor(now + (wakeAt - 1 - now) * part), wakeAt - 1]) {
+      if (at > now) deepEqual(reconcile(after, at).actions, [], `${at - now} ms later`);
+    }
+  });
+});

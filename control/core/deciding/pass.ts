@@ -24,10 +24,13 @@ export interface Pass {
   triesLeft: number;
 }
 
-/** Records an action in the draft and in the plan. */
+/** Records an action in the draft and in the plan. A command is looked at again by its deadline. */
 export function act(pass: Pass, action: Action): void {
   apply(pass.draft, action, pass.now);
   pass.actions.push(action);
+  if (action.kind === "start_shard" || action.kind === "stop_shard") {
+    wakeAt(pass, pass.now + pass.world.timings.commandMs);
+  }
 }
 
 export function wait(pass: Pass, waited: Wait): void {
