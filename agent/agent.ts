@@ -6,14 +6,14 @@ import { connectRpc } from "@heddle/common/rpc_client";
 import { delay, spawnTask } from "@heddle/common/task";
 import { Commands } from "./commands.ts";
 import { type Config, controlUrls, type EngineConfig } from "./config.ts";
-import { EngineVersions } from "./edge/engine/versions.ts";
+import { EngineVersions, PROBE_SECONDS_MAX } from "./edge/engine/versions.ts";
 import { ProcessLauncher } from "./edge/launcher/process.ts";
 import { readBootId } from "./edge/launcher/shim.ts";
 import { lockState } from "./edge/state_lock.ts";
 import { OwnLog } from "./edge/log/own_log.ts";
 import { addressTowards } from "./edge/own_address.ts";
 import { encodeStatus } from "./edge/session/encode.ts";
-import { Session } from "./edge/session/session.ts";
+import { RECONNECT, Session } from "./edge/session/session.ts";
 import { ShardStore } from "./edge/shard_store.ts";
 import { Effects } from "./effects.ts";
 import { adapterOf } from "./engines/adapters.ts";
@@ -81,6 +81,7 @@ export async function buildAgent(
   const engines = new EngineVersions({
     shim,
     stateDirectory: config.state_directory,
+    secondsMax: PROBE_SECONDS_MAX,
     engines: config.engines.map((engine) => namedEngine(engine, environmentFor(config, store, ""))),
     onChange: () => listeners.onEngines(),
   });
@@ -183,6 +184,7 @@ function sessionOf(
   return new Session({
     node,
     controls: controlUrls(config),
+    backoff: RECONNECT,
     connect: async (url) =>
       connectRpc({
         url,

@@ -17,7 +17,7 @@ import { cannotRun } from "../launcher/shim.ts";
 const log = logger("agent", "engines");
 
 /** A Python engine reads gigabytes of libraries before it says its version. */
-const PROBE_SECONDS_MAX = 120;
+export const PROBE_SECONDS_MAX = 120;
 const RECHECK_MS = 10 * 60_000;
 /** What did not work may be repaired any moment. */
 const RECHECK_FAILED_MS = 60_000;
@@ -52,6 +52,8 @@ export interface EngineVersionsOptions {
   readonly shim: string;
   readonly stateDirectory: string;
   readonly engines: readonly NamedEngine[];
+  /** How long one may take to say its version. */
+  readonly secondsMax: number;
   /** Called after a look that changed something. */
   readonly onChange: () => void;
 }
@@ -123,7 +125,7 @@ export class EngineVersions {
     const words = lastWords(said || output);
     if (output.includes("\n#timeout\n") || code === "") {
       return fails(
-        `it did not say its version within ${PROBE_SECONDS_MAX} s${words}`,
+        `it did not say its version within ${this.#options.secondsMax} s${words}`,
         `Run ${path} ${named.versionArgs.join(" ")} by hand and see where it hangs`,
       );
     }
@@ -143,14 +145,14 @@ export class EngineVersions {
   }
 
   async #run(named: NamedEngine, index: number): Promise<string> {
-    const { shim, stateDirectory } = this.#options;
+    const { shim, stateDirectory, secondsMax } = this.#options;
     const environment = join(stateDirectory, `engine-${index}.env`);
     await writeFileAtomic(environment, shellEnv(named.env));
     let output: Deno.CommandOutput;
     try {
       // Spawned, because only then `detached` counts: the shim ends what it started by its group.
       output = await new Deno.Command(shim, {
-        args: ["probe", environment, String(PROBE_SECONDS_MAX), named.path, ...named.versionArgs],
+        args: ["probe", environment, String(secondsMax), named.path, ...named.versionArgs],
         clearEnv: true,
         stdin: "null",
         stdout: "piped",

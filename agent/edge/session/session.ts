@@ -6,7 +6,7 @@
  */
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
-import { backoffMs } from "@heddle/common/backoff";
+import { type BackoffBounds, backoffMs } from "@heddle/common/backoff";
 import { logger } from "@heddle/common/log";
 import type { RpcConnection } from "@heddle/common/rpc_client";
 import { delay, spawnTask } from "@heddle/common/task";
@@ -30,7 +30,8 @@ import { Outbox } from "./outbox.ts";
 
 const log = logger("agent", "session");
 
-const RECONNECT = { firstMs: 1_000, maxMs: 30_000 };
+/** Waits between rounds of tries; jittered, or a fleet would come back in step. */
+export const RECONNECT: BackoffBounds = { firstMs: 1_000, maxMs: 30_000 };
 /** Control answers a registration at once; one that does not is no control to stay with. */
 const REGISTERED_MS_MAX = 15_000;
 const HEARTBEAT_MS = 5_000;
@@ -70,13 +71,15 @@ export interface SessionOptions {
   readonly controls: readonly string[];
   readonly connect: (url: string) => Promise<RpcConnection>;
   readonly hooks: SessionHooks;
+  readonly backoff: BackoffBounds;
 }
 
 interface Stream {
   readonly outbox: Outbox<ConnectRequest>;
   readonly logs: Map<string, AbortController>;
   readonly signal: AbortSignal;
-  nudge: () => void;
+  /** Aborted to have the next heartbeat at once; each heartbeat has its own. */
+  nudge: AbortController;
 }
 
 /** How many logs are read at once for control. */
@@ -105,12 +108,12 @@ export class Session {
 
   /** Sends the next heartbeat now. */
   nudge(): void {
-    this.#stream?.nudge();
+    this.#stream?.nudge.abort();
   }
 
   /** Keeps a session until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { node, controls } = this.#options;
+    const { node, controls, backoff } = this.#options;
     let failures = 0;
     while (!signal.aborted) {
       for (const url of controls) {
@@ -125,7 +128,7 @@ export class Session {
         }
       }
       failures++;
-      await delay(backoffMs(node, failures, RECONNECT), signal);
+      await delay(backoffMs(node, failures, backoff), signal);
     }
   }
 
@@ -159,10 +162,11 @@ export class Session {
     const over = new AbortController();
     const ended = AbortSignal.any([signal, over.signal]);
     const outbox = new Outbox<ConnectRequest>();
-    const stream: Stream = { outbox, logs: new Map(), signal: ended, nudge: () => {} };
-    const tooLate = setTimeout(() => over.abort(), REGISTERED_MS_MAX);
+    const stream: Stream = { outbox, logs: new Map(), signal: ended, nudge: new AbortController() };
+    let tooLate: ReturnType<typeof setTimeout> | undefined;
     try {
       const register = await hooks.register(signal);
+      tooLate = setTimeout(() => over.abort(), REGISTERED_MS_MAX);
       outbox.push(request({ case: "register", value: register }));
       // From here on a change is told after the registration, and none falls between.
       this.#stream = stream;
@@ -234,10 +238,9 @@ export class Session {
     const intervalMs = Math.min(Math.max(asked, HEARTBEAT_MS_MIN), HEARTBEAT_MS_MAX);
     spawnTask("heartbeat", async () => {
       while (!stream.signal.aborted) {
-        const nudged = new AbortController();
-        stream.nudge = () => nudged.abort();
-        await delay(intervalMs, AbortSignal.any([stream.signal, nudged.signal]));
+        await delay(intervalMs, AbortSignal.any([stream.signal, stream.nudge.signal]));
         if (stream.signal.aborted) return;
+        stream.nudge = new AbortController();
         const heartbeat = await this.#options.hooks.heartbeat(stream.signal);
         stream.outbox.push(request({ case: "heartbeat", value: heartbeat }));
         if (stream.outbox.overflowed) over.abort();

@@ -1,0 +1,87 @@
+import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { startEngineFake } from "./engine_fake.ts";
+import { freePort } from "./free_port_fake.ts";
+import { readLoad } from "./load.ts";
+import { probeEngine } from "./probe.ts";
+
+const NOT_HERE = { status: 404, body: { error: { message: "does not" } } };
+
+async function probe(replies: Parameters<typeof startEngineFake>[0], token = true) {
+  await using engine = await startEngineFake(replies);
+  const outcome = await probeEngine({ address: engine.address, model: "demo", apiKey: "k", token });
+  return { outcome, asked: engine.asked };
+}
+
+Deno.test("probeEngine() asks for health, the model and one token, with the replica's key", async () => {
+  const { outcome, asked } = await probe({});
+  deepEqual(outcome, { kind: "ready", maxModelLen: 8192 });
+  deepEqual(asked, [
+    "GET /health Bearer k",
+    "GET /v1/models Bearer k",
+    "POST /v1/completions Bearer k",
+  ]);
+});
+
+Deno.test("probeEngine() asks a busy engine for no token", async () => {
+  const { outcome, asked } = await probe({ "/v1/completions": "hang" }, false);
+  equal(outcome.kind, "ready");
+  equal(asked.length, 2);
+});
+
+Deno.test("probeEngine() takes a refused connection and a 503 for an engine that loads", async () => {
+  const refused = await probeEngine({
+    address: { host: "127.0.0.1", port: freePort() },
+    model: "demo",
+    apiKey: "k",
+    token: true,
+  });
+  deepEqual(refused, { kind: "waiting", why: "nothing listens on its port yet" });
+  const loading = { status: 503, body: { error: { message: "Loading model" } } };
+  const { outcome } = await probe({ "/health": loading });
+  ok(outcome.kind === "waiting");
+  match(outcome.why, /503 .*Loading model/);
+});
+
+Deno.test("probeEngine() knows an engine that lies about its health", async () => {
+  const cases: [Parameters<typeof startEngineFake>[0], string][] = [
+    [{ "/v1/models": { status: 200, body: { data: [{ id: "other" }] } } }, "model_not_listed"],
+    [{ "/v1/completions": { status: 500, body: "engine is dead" } }, "no_token"],
+    [{ "/v1/completions": { status: 200, body: { choices: [] } } }, "no_token"],
+    [{ "/v1/completions": { status: 200, body: { error: { message: "x" } } } }, "no_token"],
+    [{ "/v1/completions": "cut" }, "no_token"],
+    [{ "/v1/models": { status: 401, body: {} } }, "wrong_key"],
+    [{ "/health": { status: 401, body: {} } }, "wrong_key"],
+    [{ "/v1/completions": { status: 401, body: {} } }, "wrong_key"],
+  ];
+  for (const [replies, reason] of cases) {
+    const { outcome } = await probe(replies);
+    equal(outcome.kind === "wrong" && outcome.reason, reason, JSON.stringify(replies));
+  }
+});
+
+Deno.test("probeEngine() finds another way for models that only chat, or only embed", async () => {
+  const chat = await probe({
+    "/v1/completions": NOT_HERE,
+    "/v1/chat/completions": { status: 200, body: { choices: [{ message: { content: "" } }] } },
+  });
+  equal(chat.outcome.kind, "ready");
+  const embed = await probe({
+    "/v1/completions": { status: 400, body: {} },
+    "/v1/chat/completions": { status: 400, body: {} },
+    "/v1/embeddings": { status: 200, body: { data: [{ embedding: [0.5] }] } },
+  });
+  equal(embed.outcome.kind, "ready");
+  const none = await probe({ "/v1/completions": NOT_HERE });
+  equal(none.outcome.kind === "wrong" && none.outcome.reason, "no_token");
+});
+
+Deno.test("readLoad() reads the metrics, and knows nothing of an engine that has none", async () => {
+  await using engine = await startEngineFake({
+    "/metrics": { status: 200, body: "running 3\nwaiting 0\n" },
+  });
+  const names = { running: ["running"], waiting: ["waiting"], kvUsage: ["kv"] };
+  const leader = { address: engine.address, apiKey: "k" };
+  deepEqual(await readLoad(leader, names), { running: 3, waiting: 0 });
+  engine.replies = { "/metrics": { status: 501, body: {} } };
+  deepEqual(await readLoad(leader, names), {});
+});
