@@ -259,19 +259,27 @@ export class Supervisor {
   ): void {
     const before = this.#work.get(shardId) ?? Promise.resolve();
     const work = before.then(async () => {
-      if (what.save && this.#shards.has(shardId)) await this.#save(shard);
-      for (const effect of what.effects) this.#run(shard, effect);
+      const unwritten = what.save && this.#shards.has(shardId)
+        ? await this.#save(shard)
+        : undefined;
+      for (const effect of what.effects) {
+        if (unwritten === undefined || effect.type !== "launch") this.#run(shard, effect);
+        else this.#apply(shardId, unlaunched(unwritten));
+      }
     });
     this.#work.set(shardId, work);
     spawnTask("supervisor", () => work);
   }
 
-  async #save(shard: Shard): Promise<void> {
+  // Returns why it could not be written. A full disk must not stop what runs: the next change tries
+  // again. But what the next agent could not know of is not started.
+  async #save(shard: Shard): Promise<string | undefined> {
     try {
       await this.#options.store.save(shard);
+      return undefined;
     } catch (error) {
-      // A full disk must not stop the engines; the next change tries again.
       log.error("Cannot write the state of a shard", { shard: shard.spec.shardId, error });
+      return errorText(error);
     }
   }
 
@@ -377,6 +385,15 @@ export class Supervisor {
     this.#work.set(shardId, work);
     spawnTask("supervisor", () => work);
   }
+}
+
+function unlaunched(why: string): ShardEvent {
+  const message = `Not started, because its state cannot be written down: ${why}`;
+  return {
+    type: "launch_failed",
+    processes: [],
+    failure: { reason: "system_error", message, permanent: false, logTail: [] },
+  };
 }
 
 function later(a: Revision, b: Revision): Revision {

@@ -1,13 +1,18 @@
 /** A shard's specification as a message of its own, for the wire and for the disk. */
 import { create } from "@bufbuild/protobuf";
-import { type ShardSpec as WireShardSpec, ShardSpecSchema } from "@heddle/proto/gen/types";
+import {
+  GpuRefSchema,
+  HcaRefSchema,
+  type ShardSpec as WireShardSpec,
+  ShardSpecSchema,
+} from "@heddle/proto/gen/types";
 import type { ShardSpec } from "../core/shard/shard.ts";
 
 export function specMessage(spec: ShardSpec): WireShardSpec {
   return create(ShardSpecSchema, {
     ...spec,
-    gpus: spec.gpus.map((gpu) => ({ ...gpu })),
-    hcas: spec.hcas.map((hca) => ({ ...hca })),
+    gpus: spec.gpus.map(({ index, uuid }) => create(GpuRefSchema, { index, uuid })),
+    hcas: spec.hcas.map(({ name, port }) => create(HcaRefSchema, { name, port })),
     args: [...spec.args],
     env: { ...spec.env },
   });
