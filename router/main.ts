@@ -4,6 +4,7 @@ import { formatAddress } from "@heddle/common/address";
 import { logger } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
+import { HeddleError } from "@heddle/proto/error";
 import { runProgram } from "@heddle/common/program";
 import { configSchema, type Settings, settingsOf } from "./config.ts";
 import { startRouter } from "./router.ts";
@@ -16,7 +17,7 @@ async function run(settings: Settings, stop: AbortSignal): Promise<void> {
   const log = logger("router");
   const metrics = startMetrics("heddle-router");
   try {
-    const router = await startRouter(settings, metrics.registry);
+    const router = await startRouter(settings, metrics.registry, { ...inheritedSocket() });
     reload = router.reload;
     const admin = await startMetricsServer({
       listen: settings.admin,
@@ -34,6 +35,18 @@ async function run(settings: Settings, stop: AbortSignal): Promise<void> {
   } finally {
     metrics.stop();
   }
+}
+
+/** systemd hands sockets over from descriptor 3 on, and says to which process they belong. */
+function inheritedSocket(): { inheritedFd?: number } {
+  const count = Number(Deno.env.get("LISTEN_FDS") ?? 0);
+  const mine = Number(Deno.env.get("LISTEN_PID")) === Deno.pid;
+  if (!mine || count === 0) return {};
+  if (count === 1) return { inheritedFd: 3 };
+  throw new HeddleError(
+    "invalid_input",
+    `Cannot choose among ${count} inherited sockets: want one ListenStream= in the socket unit`,
+  );
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

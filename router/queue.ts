@@ -61,14 +61,13 @@ export class Queue {
     return this.#waiting;
   }
 
-  /** From now on every request is refused, and those held for a model are let go. */
-  close(): void {
+  /** From now on no request is held for a model, and those that are held are let go. */
+  stopHolding(): void {
     this.#closing.abort();
   }
 
   /** Lets a request in, once one of its models has an endpoint, or says why not. */
   async admit(resolved: Resolved, gone: AbortSignal): Promise<Step<Admitted>> {
-    if (this.#closing.signal.aborted) return refuse(SHUTTING_DOWN);
     if (this.#inFlight >= this.#options.requestsInFlightMax) {
       return refuse({
         reason: "in_flight_full",

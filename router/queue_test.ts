@@ -115,7 +115,7 @@ Deno.test("Queue lets a held request go when its client leaves, and when the rou
   leave.abort();
   const gone = await left;
   equal(gone.kind === "end" && gone.outcome.reason, "client_closed");
-  queue.close();
+  queue.stopHolding();
   const refused = await stopped;
   equal(refused.kind === "end" && refused.outcome.reason, "shutting_down");
   deepEqual([queue.inFlight, queue.waiting.size], [0, 0]);

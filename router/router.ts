@@ -1,6 +1,7 @@
 /** Wires a router's parts together, starts them, and stops them in order. */
 import type { Registry } from "prom-client";
-import type { Address } from "@heddle/common/address";
+import { type Address, formatAddress, isLoopback } from "@heddle/common/address";
+import { HeddleError } from "@heddle/proto/error";
 import { logger } from "@heddle/common/log";
 import { spawnTask } from "@heddle/common/task";
 import type { Settings } from "./config.ts";
@@ -29,10 +30,13 @@ export interface Router {
 }
 
 export interface RouterHooks {
+  /** A listening socket that the parent process opened, instead of `listen`. */
+  readonly inheritedFd?: number;
   /** Gets each usage record besides the log and the metrics. */
   readonly account?: (record: UsageRecord) => void;
-  /** For tests, which do not wait for ten seconds. */
+  /** For tests, which do not wait for seconds. */
   readonly heartbeatMs?: number;
+  readonly hotMs?: number;
 }
 
 /** Starts a router. Throws a HeddleError when something it needs is not there. */
@@ -77,10 +81,7 @@ export async function startRouter(
   };
   let listener: Listener;
   try {
-    listener = await startListener(
-      settings.listen,
-      (request, response) => handle(request, response, parts),
-    );
+    listener = await listen(settings, hooks, parts);
   } catch (error) {
     await release();
     throw error;
@@ -99,8 +100,8 @@ export async function startRouter(
       }),
     async stop() {
       stopping = true;
-      queue.close();
-      await listener.close(settings.shutdownMs);
+      queue.stopHolding();
+      await listener.close(settings.shutdownMs, hooks.hotMs);
       await release();
     },
   };
@@ -143,6 +144,36 @@ async function startCore(settings: Settings): Promise<Core> {
     holdMs: timeouts.holdMs,
   });
   return { now, endpoints, queue, pool, link };
+}
+
+async function listen(
+  settings: Settings,
+  { inheritedFd }: RouterHooks,
+  parts: HandleParts,
+): Promise<Listener> {
+  const listener = await startListener(
+    inheritedFd === undefined
+      ? { kind: "address", address: settings.listen }
+      : { kind: "inherited", fd: inheritedFd },
+    (request, response) => handle(request, response, parts),
+  );
+  try {
+    demandKeys(listener.address, settings);
+  } catch (error) {
+    await listener.close(0);
+    throw error;
+  }
+  return listener;
+}
+
+// The configuration was checked by its own `listen`; a socket that was inherited may be another.
+function demandKeys(bound: Address, { keyFile }: Settings): void {
+  if (keyFile !== undefined || isLoopback(bound.host)) return;
+  throw new HeddleError(
+    "invalid_input",
+    `Cannot serve on ${formatAddress(bound)} with keys.policy open: ` +
+      "only loopback is allowed without keys; set keys.policy to key_file",
+  );
 }
 
 function loadKeyring({ keyFile }: Settings): Promise<Keyring> {

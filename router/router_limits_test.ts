@@ -1,5 +1,6 @@
 /** What a router does at its bounds: slow sides, large bodies, keys, stops, fallbacks. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
+import http from "node:http";
 import net from "node:net";
 import { CHAT, endpointsAt, runRouter } from "./testing/running_router.ts";
 import {
@@ -268,6 +269,30 @@ Deno.test("a router that stops finishes its streams and takes no more requests",
   finish();
   ok((await response.text()).endsWith(DONE_EVENT));
   await stopped;
+});
+
+Deno.test("a client that keeps its connection is served once more while the router stops", async () => {
+  await using engine = await startEngine(HEALTHY);
+  const router = await runRouter({ endpoints: endpointsAt(engine.url) }, { hotMs: 1_000 });
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  const post = () =>
+    new Promise<{ status: number; connection: string }>((resolve, reject) => {
+      const request = http.request(`${router.url}/v1/chat/completions`, { method: "POST", agent });
+      request.on("error", reject).on("response", (response) => {
+        response.on("end", () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            connection: response.headers.connection ?? "",
+          })).resume();
+      });
+      request.end(JSON.stringify(CHAT));
+    });
+  deepEqual(await post(), { status: 200, connection: "keep-alive" });
+  await router.tick();
+  const stopped = router[Symbol.asyncDispose]();
+  deepEqual(await post(), { status: 200, connection: "close" });
+  await stopped;
+  agent.destroy();
 });
 
 Deno.test("a stream that outlives the shutdown timeout is cut, and its engine freed", async () => {

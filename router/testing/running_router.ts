@@ -22,7 +22,7 @@ export interface RunningRouter extends AsyncDisposable {
 
 export async function runRouter(
   config: Record<string, unknown>,
-  hooks: { readonly heartbeatMs?: number } = {},
+  hooks: { readonly heartbeatMs?: number; readonly hotMs?: number } = {},
 ): Promise<RunningRouter> {
   const parsed = parseConfig(
     configSchema,
@@ -34,6 +34,7 @@ export async function runRouter(
   const records: UsageRecord[] = [];
   let waiters: { count: number; resolve: (record: UsageRecord) => void }[] = [];
   const router = await startRouter(settingsOf(parsed.value, "test"), registry, {
+    hotMs: 40,
     ...hooks,
     account(record) {
       records.push(record);

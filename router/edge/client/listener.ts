@@ -12,6 +12,13 @@ const REQUEST_TIMEOUT_MS = 300_000;
 /** Longer than the 60 s after which load balancers drop idle connections, so that they close first. */
 const KEEP_ALIVE_MS = 75_000;
 const CHECK_INTERVAL_MS = 5_000;
+/**
+ * Once the router stops, a connection that had a request a moment ago is left open for so long: its
+ * client may be sending the next one already, and gets it answered, with the word to close.
+ */
+const HOT_MS = 2_000;
+/** Parts of that time after which connections are looked at. */
+const HOT_CHECKS = 20;
 /** Room for long keys and a proxy's headers; engines have died of larger ones. */
 const HEADER_BYTES_MAX = 32_768;
 
@@ -20,15 +27,24 @@ const REFUSALS: ReadonlyMap<string, string> = new Map([
   ["ERR_HTTP_REQUEST_TIMEOUT", "408 Request Timeout"],
 ]);
 
+/** Where to listen: an address, or a socket that our parent opened (systemd's socket activation). */
+export type ListenOn =
+  | { readonly kind: "address"; readonly address: Address }
+  | { readonly kind: "inherited"; readonly fd: number };
+
 export interface Listener {
+  /** As bound. */
   readonly address: Address;
-  /** Accepts no more; resolves once every request has ended, or at the latest after `graceMs`. */
-  close(graceMs: number): Promise<void>;
+  /**
+   * Accepts no more, answers what still comes on connections that had a request within `hotMs`, and
+   * resolves once all have ended, at the latest after `graceMs`.
+   */
+  close(graceMs: number, hotMs?: number): Promise<void>;
 }
 
-/** Listens on `listen`; port 0 takes a free one. Throws `system` when the address is taken. */
+/** Starts listening; port 0 takes a free one. Throws `system` when that is not possible. */
 export async function startListener(
-  listen: Address,
+  listen: ListenOn,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<Listener> {
   const connections = new Connections();
@@ -62,74 +78,87 @@ export async function startListener(
         `connection: close\r\n\r\n${body}`,
     );
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) =>
-      reject(
-        new HeddleError(
-          "system",
-          `Cannot listen on ${formatAddress(listen)}: ${errorText(error)}`,
-          { cause: error },
-        ),
-      ));
-    server.listen({ host: listen.host, port: listen.port }, resolve);
-  });
+  await bind(server, listen);
   const bound = server.address();
-  const port = typeof bound === "object" && bound !== null ? bound.port : listen.port;
+  if (typeof bound !== "object" || bound === null) throw new Error("The listener has no address");
   return {
-    address: { host: listen.host, port },
-    close: (graceMs) => close(server, connections, graceMs),
+    address: { host: bound.address, port: bound.port },
+    close: (graceMs, hotMs = HOT_MS) => close(server, connections, { graceMs, hotMs }),
   };
 }
 
+function bind(server: http.Server, listen: ListenOn): Promise<void> {
+  const inherited = listen.kind === "inherited";
+  const name = inherited ? `inherited socket ${listen.fd}` : formatAddress(listen.address);
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause) =>
+      reject(
+        new HeddleError("system", `Cannot listen on ${name}: ${errorText(cause)}`, { cause }),
+      ));
+    if (inherited) server.listen({ fd: listen.fd }, resolve);
+    else server.listen({ host: listen.address.host, port: listen.address.port }, resolve);
+  });
+}
+
 /**
- * Which connections wait for a request. node:http under Deno does not know them itself: its
- * closeIdleConnections() leaves those of clients that keep their connection, for as long as they do.
+ * Which connections wait for a request. node:http has its own idea of it, which fits neither way
+ * when a server stops: it ends at once those whose client may be sending the next request already,
+ * and waits for ever for those that never had one.
  */
 class Connections {
-  readonly #requests = new Map<Socket, number>();
+  readonly #states = new Map<Socket, { requests: number; idleSince: number }>();
   #closing = false;
 
   add(socket: Socket): void {
-    this.#requests.set(socket, 0);
-    socket.on("close", () => this.#requests.delete(socket));
+    this.#states.set(socket, { requests: 0, idleSince: performance.now() });
+    socket.on("close", () => this.#states.delete(socket));
   }
 
   begin({ socket }: IncomingMessage, response: ServerResponse): void {
-    this.#count(socket, 1);
+    const state = this.#states.get(socket);
+    if (state === undefined) return;
+    state.requests++;
     if (this.#closing) response.setHeader("connection", "close");
     response.on("close", () => {
-      this.#count(socket, -1);
-      if (this.#closing) this.#endIdle();
+      state.requests--;
+      state.idleSince = performance.now();
     });
   }
 
-  /** Ends who waits now, and everyone else once their requests have ended. */
+  /** From now on, every answer ends its connection. */
   close(): void {
     this.#closing = true;
-    this.#endIdle();
+  }
+
+  /** Ends connections that have had no request for `ms`. */
+  endIdle(ms: number): void {
+    const since = performance.now() - ms;
+    for (const [socket, { requests, idleSince }] of this.#states) {
+      if (requests === 0 && idleSince <= since) socket.destroySoon();
+    }
   }
 
   destroy(): void {
-    for (const socket of this.#requests.keys()) socket.destroy();
-  }
-
-  #count(socket: Socket, by: number): void {
-    const count = this.#requests.get(socket);
-    if (count !== undefined) this.#requests.set(socket, count + by);
-  }
-
-  #endIdle(): void {
-    for (const [socket, requests] of this.#requests) if (requests === 0) socket.destroySoon();
+    for (const socket of this.#states.keys()) socket.destroy();
   }
 }
 
-function close(server: http.Server, connections: Connections, graceMs: number): Promise<void> {
+function close(
+  server: http.Server,
+  connections: Connections,
+  { graceMs, hotMs }: { readonly graceMs: number; readonly hotMs: number },
+): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => connections.destroy(), graceMs);
+    const hot = setInterval(() => connections.endIdle(hotMs), hotMs / HOT_CHECKS);
+    const last = setTimeout(() => connections.destroy(), graceMs);
+    // What close() would call; see above.
+    server.closeIdleConnections = () => {};
     server.close(() => {
-      clearTimeout(timer);
+      clearInterval(hot);
+      clearTimeout(last);
       resolve();
     });
     connections.close();
+    connections.endIdle(hotMs);
   });
 }
