@@ -16,7 +16,7 @@ import { failureOf, partialDeadline } from "./deciding/replica_judgement.ts";
 import { ending, whole } from "./deciding/shard_facts.ts";
 
 /** Placements that one pass tries. Each costs some ms on a large fleet, and a pass blocks all else. */
-const PLACEMENTS_PER_PASS_MAX = 32;
+const PLACEMENTS_PER_PASS_MAX = 16;
 
 /** Pure; equal worlds give equal plans, whatever the order of their maps. */
 export function reconcile(world: World, now: EpochMs): Plan {

@@ -6,7 +6,23 @@ import type { Model, Profile } from "../catalog.ts";
  * Equal for two profiles exactly when an engine started for one serves the other. Weight, priority,
  * timeouts, selectors and the profile's name are not in it.
  */
-export function fingerprint(model: Pick<Model, "name" | "source">, profile: Profile): string {
+export function fingerprint(model: ModelIdentity, profile: Profile): string {
+  const known = MADE.get(profile);
+  if (known !== undefined && known.name === model.name && known.source === model.source) {
+    return known.print;
+  }
+  const { name, source } = model;
+  const print = make(model, profile);
+  MADE.set(profile, { name, source, print });
+  return print;
+}
+
+type ModelIdentity = Pick<Model, "name" | "source">;
+
+/** Every replica asks for it in every pass, and profiles never change: they are replaced. */
+const MADE = new WeakMap<Profile, { name: string; source: string; print: string }>();
+
+function make(model: ModelIdentity, profile: Profile): string {
   const text = JSON.stringify([
     model.name,
     model.source,

@@ -82,8 +82,8 @@ function fitSelector({ profile }: PlaceRequest, { name, labels }: Candidate) {
 
 function fitGpuClass({ profile }: PlaceRequest, { name, inventory }: Candidate) {
   if (profile.gpu_class === undefined) return undefined;
+  if (inventory.gpus.some((gpu) => gpu.gpuClass === profile.gpu_class)) return undefined;
   const classes = [...new Set(inventory.gpus.map((gpu) => gpu.gpuClass).filter((c) => c !== ""))];
-  if (classes.includes(profile.gpu_class)) return undefined;
   const have = classes.length === 0 ? "none" : classes.sort().join(", ");
   return reject(name, "gpu_class", `want ${profile.gpu_class} have ${have}`);
 }
@@ -131,7 +131,7 @@ function fitGpusFree({ profile }: PlaceRequest, candidate: Candidate) {
   if (profile.gpu_class === undefined) return undefined;
   const { name, inventory, heldGpuCount } = candidate;
   const want = profile.gpus_per_node;
-  const have = freeOfClass(candidate, profile.gpu_class).length;
+  const have = countOfClass(candidate, profile.gpu_class);
   if (have >= want) return undefined;
   const bad = inventory.gpus.filter((gpu) =>
     gpu.gpuClass === profile.gpu_class && gpu.problems.length > 0
@@ -147,8 +147,9 @@ function fitGpusFree({ profile }: PlaceRequest, candidate: Candidate) {
 function fitGpuMemory(request: PlaceRequest, candidate: Candidate) {
   const { gpu_class: gpuClass, gpus_per_node: want } = request.profile;
   if (gpuClass === undefined) return undefined;
-  const free = freeOfClass(candidate, gpuClass);
   const needMib = gpuNeedMib(request, candidate);
+  if (needMib === 0) return undefined;
+  const free = freeOfClass(candidate, gpuClass);
   if (free.filter((gpu) => (gpu.memoryTotalMib ?? Infinity) >= needMib).length >= want) {
     return undefined;
   }
@@ -189,7 +190,8 @@ function fitPorts(_request: PlaceRequest, candidate: Candidate) {
 export function roomyGpus(request: PlaceRequest, candidate: Candidate) {
   if (request.profile.gpu_class === undefined) return [];
   const needMib = gpuNeedMib(request, candidate);
-  return freeOfClass(candidate, request.profile.gpu_class)
+  const free = freeOfClass(candidate, request.profile.gpu_class);
+  return needMib === 0 ? free : free
     .filter((gpu) => (gpu.memoryTotalMib ?? Infinity) >= needMib);
 }
 
@@ -199,6 +201,10 @@ function gpuNeedMib({ model, profile }: PlaceRequest, { inventory }: Candidate):
   if (bytes === undefined || bytes === 0 || profile.engine === "sim") return 0;
   // Data-parallel copies each hold all weights; tensor and pipeline parallelism share them out.
   return Math.ceil(bytes / MIB / (profile.tp * profile.pp)) + GPU_OVERHEAD_MIB;
+}
+
+function countOfClass({ freeGpus }: Candidate, gpuClass: string): number {
+  return freeGpus.reduce((count, gpu) => gpu.gpuClass === gpuClass ? count + 1 : count, 0);
 }
 
 function freeOfClass(candidate: Candidate, gpuClass: string) {

@@ -68,9 +68,7 @@ function groupBy(
   gpus: readonly Plain<Gpu>[],
   key: (gpu: Plain<Gpu>) => string,
 ): ReadonlyMap<string, readonly Plain<Gpu>[]> {
-  const groups = new Map<string, Plain<Gpu>[]>();
-  for (const gpu of gpus) groups.set(key(gpu), [...(groups.get(key(gpu)) ?? []), gpu]);
-  return groups;
+  return Map.groupBy(gpus, key);
 }
 
 function byIndex(a: Plain<Gpu>, b: Plain<Gpu>): number {

@@ -27,6 +27,9 @@ export interface NoPlace {
   readonly rejections: readonly Rejection[];
 }
 
+/** What a rank on each fitting node would score, whether it is used or not. */
+type Totals = Map<string, number>;
+
 /** All seats of one possible replica. */
 interface Option {
   readonly seats: readonly Seat[];
@@ -46,15 +49,17 @@ export function place(request: PlaceRequest, candidates: Iterable<Candidate>): P
     if (rejection === undefined) fitting.push(candidate);
     else rejections.set(candidate.name, rejection);
   }
+  const totals: Totals = new Map();
   const options = request.profile.nodes === 1
-    ? singleNodeOptions(request, fitting)
-    : fabricOptions(request, fitting, rejections);
+    ? singleNodeOptions(request, fitting, totals)
+    : fabricOptions(request, fitting, { rejections, totals });
   const best = bestOf(options);
   if (best === undefined) return { kind: "none", rejections: sortedByNode(rejections) };
   const used = new Set(best.seats.map((seat) => seat.candidate.name));
   for (const candidate of fitting) {
     if (!used.has(candidate.name) && !rejections.has(candidate.name)) {
-      rejections.set(candidate.name, outscored(request, candidate, best));
+      const have = totals.get(candidate.name) ?? 0;
+      rejections.set(candidate.name, outscored(candidate.name, have, best.total));
     }
   }
   for (const name of used) rejections.delete(name);
@@ -67,10 +72,17 @@ export function place(request: PlaceRequest, candidates: Iterable<Candidate>): P
   };
 }
 
-function singleNodeOptions(request: PlaceRequest, fitting: readonly Candidate[]): Option[] {
+function singleNodeOptions(
+  request: PlaceRequest,
+  fitting: readonly Candidate[],
+  totals: Totals,
+): Option[] {
   return fitting.flatMap((candidate) => {
     const seat = seatOn(request, candidate, "");
-    return seat === undefined ? [] : [option(request, [seat], true)];
+    if (seat === undefined) return [];
+    const only = option(request, [seat], true);
+    totals.set(candidate.name, only.total);
+    return [only];
   });
 }
 
@@ -78,7 +90,7 @@ function singleNodeOptions(request: PlaceRequest, fitting: readonly Candidate[])
 function fabricOptions(
   request: PlaceRequest,
   fitting: readonly Candidate[],
-  rejections: Map<string, Rejection>,
+  { rejections, totals }: { rejections: Map<string, Rejection>; totals: Totals },
 ): Option[] {
   const want = request.profile.nodes;
   const options: Option[] = [];
@@ -87,7 +99,7 @@ function fabricOptions(
     const seats = members.flatMap((member) => seatOn(request, member, fabric) ?? []);
     const { equal, hcaCount } = mostEqual(seats, want);
     if (equal.length >= want) {
-      options.push(bestSeats(request, equal, want));
+      options.push(bestSeats(request, equal, totals));
       for (const seat of equal) seated.add(seat.candidate.name);
     }
     for (const seat of seats) {
@@ -134,12 +146,16 @@ function mostEqual(
   return { equal, hcaCount };
 }
 
-function bestSeats(request: PlaceRequest, equal: readonly Seat[], want: number): Option {
+function bestSeats(request: PlaceRequest, equal: readonly Seat[], totals: Totals): Option {
   const ranked = equal
     .map((seat) => ({ seat, total: totalScore(scoreSeat(request, seat, false)) }))
     .sort((a, b) => b.total - a.total || compare(a.seat.candidate.name, b.seat.candidate.name));
+  for (const { seat, total } of ranked) {
+    const name = seat.candidate.name;
+    totals.set(name, Math.max(total, totals.get(name) ?? 0));
+  }
   // Ranks are numbered by name, so that the same nodes always make the same replica.
-  const seats = ranked.slice(0, want).map(({ seat }) => seat)
+  const seats = ranked.slice(0, request.profile.nodes).map(({ seat }) => seat)
     .sort((a, b) => compare(a.candidate.name, b.candidate.name));
   return option(request, seats, false);
 }
@@ -172,18 +188,14 @@ function byFabric(fitting: readonly Candidate[]): readonly [string, readonly Can
   return [...members].sort(([a], [b]) => compare(a, b));
 }
 
-function outscored(request: PlaceRequest, candidate: Candidate, best: Option): Rejection {
-  const alone = request.profile.nodes === 1;
-  const fabric = alone ? "" : best.seats[0]?.fabric ?? "";
-  const seat = seatOn(request, candidate, fabric);
-  const have = seat === undefined ? 0 : totalScore(scoreSeat(request, seat, alone));
-  const [want, own] = [best.total, have].map((score) => Math.round(score * 1_000) / 1_000);
+function outscored(node: string, own: number, chosen: number): Rejection {
+  const [have, want] = [own, chosen].map((score) => Math.round(score * 1_000) / 1_000);
   return {
-    node: candidate.name,
+    node,
     reason: "outscored",
     want: want ?? 0,
-    have: own ?? 0,
-    detail: `it fits with score ${own}; the chosen one has ${want}`,
+    have: have ?? 0,
+    detail: `it fits with score ${have}; what was chosen has ${want}`,
   };
 }
 
