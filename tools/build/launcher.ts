@@ -1,0 +1,192 @@
+/**
+ * The scripts in bin/. Each starts one program under its permission set, and there are two of each
+ * from one template: that of the repository, which names the set, and that of a release, which
+ * spells the set out in flags and runs the release's own runtime.
+ *
+ * To Deno, a flag that allows files replaces what the set allows of files. So where the environment
+ * moves a program's folder, the flag says all that remains.
+ */
+import { flagsOf, type Grants, type Kind, type PermissionSet, settle } from "./permission_set.ts";
+import type { Program } from "./program.ts";
+
+export type LauncherForm = "repository" | "release";
+
+/** Always: nothing asks, and nothing is fetched. */
+const CLOSED = "--quiet --no-prompt --no-remote --cached-only";
+/** In a release, moreover: no file around it and no package has a say. */
+const ALONE = "--no-config --no-lock --no-npm";
+
+/** Stands for the script's `$root` until words are quoted; no path holds it. */
+const ROOT = "\0";
+
+/** The text of bin/`program.name`. Pure. */
+export function launcherText(program: Program, grants: Grants, form: LauncherForm): string {
+  const set = settle(grants.set, { root: ROOT });
+  const changes = changesOf(program, set);
+  const entry = form === "repository" ? `${program.room}/main.ts` : `lib/${program.name}.mjs`;
+  return [
+    "#!/bin/sh",
+    ...comment(program, form),
+    'self=$(readlink -f "$0")',
+    "root=${self%/*/*}",
+    `set -- "$root/${entry}" "$@"`,
+    ...changes.flatMap((change) => choose(change, set, form)),
+    ...(program.moves === "state" ? [LOG_FILE] : []),
+    ...(form === "release" ? CACHE : []),
+    ...start(program, { set: fixedPart(set, changes), unstable: grants.unstable }, form),
+    "",
+  ].join("\n");
+}
+
+const LOG_FILE = '[ -z "${HEDDLE_LOG_FILE:-}" ] || exec 2>>"$HEDDLE_LOG_FILE"';
+
+const CACHE = [
+  "# Where there is no home, Deno would end before it starts anything.",
+  '[ -n "${DENO_DIR:-}${XDG_CACHE_HOME:-}${HOME:-}" ] || export DENO_DIR=/dev/null/deno',
+];
+
+function comment(program: Program, form: LauncherForm): readonly string[] {
+  const lines = [`Starts ${program.what} under its permission set.`];
+  if (program.moves === "state") {
+    lines.push(
+      "HEDDLE_STATE moves the one folder that it may read and write; HEDDLE_READ then adds folders to",
+      "read, separated by commas. HEDDLE_LOG_FILE is where the log goes.",
+    );
+  }
+  if (program.moves === "ctl") {
+    lines.push(
+      "HEDDLE_CTL_CONFIG names another configuration file. `ca` alone may write, and only into",
+      "HEDDLE_CA, the folder of the authority, and HEDDLE_TLS, that of one certificate.",
+    );
+  }
+  if (program.runsNvidiaSmi) {
+    lines.push(
+      "HEDDLE_NVIDIA_SMI names the nvidia-smi that it may run, several separated by commas. Engines",
+      "are only ever started through heddle-shim.",
+    );
+  }
+  lines.push(
+    form === "repository"
+      ? "Written by: deno task launchers"
+      : "Nothing outside this release has a say in how it runs.",
+  );
+  return lines.map((line) => `# ${line}`);
+}
+
+/** What the environment changes: in each case, flags in the place of what the set allows of `kinds`. */
+interface Change {
+  readonly kinds: readonly Kind[];
+  readonly before: readonly string[];
+  readonly cases: readonly { readonly when: string; readonly flags: string }[];
+}
+
+function changesOf(program: Program, set: PermissionSet): readonly Change[] {
+  const changes: Change[] = [];
+  if (program.moves === "state") {
+    changes.push({
+      kinds: ["read", "write"],
+      before: [],
+      cases: [{
+        when: '-n "${HEDDLE_STATE:-}"',
+        flags: '--allow-read="$HEDDLE_STATE${HEDDLE_READ:+,$HEDDLE_READ}" ' +
+          '--allow-write="$HEDDLE_STATE"',
+      }],
+    });
+  }
+  if (program.moves === "ctl") {
+    const others = inQuotes(listed(set, "read").map((path) => `,${path}`).join(""));
+    changes.push({
+      kinds: ["read"],
+      before: [
+        "config=${XDG_CONFIG_HOME:-${HOME:-/root}/.config}/heddle",
+        'may="${HEDDLE_CA:-$config/ca}${HEDDLE_TLS:+,$HEDDLE_TLS}"',
+      ],
+      cases: [
+        {
+          // The authority's folder and that of one certificate, and nothing else. $1 is the entry.
+          when: '"${2:-}" = ca',
+          flags: '--allow-read="$may" --allow-write="$may"',
+        },
+        {
+          when: '-n "${HEDDLE_CTL_CONFIG:-}"',
+          flags: '--allow-read="$(dirname "$HEDDLE_CTL_CONFIG")"',
+        },
+        { when: '-d "$config"', flags: `--allow-read="$config${others}"` },
+      ],
+    });
+  }
+  if (program.runsNvidiaSmi) {
+    const others = listed(set, "run").filter((path) => !path.endsWith("/nvidia-smi"));
+    changes.push({
+      kinds: ["run"],
+      before: [],
+      cases: [{
+        when: '-n "${HEDDLE_NVIDIA_SMI:-}"',
+        flags: `--allow-run="${inQuotes(others.map((path) => `${path},`).join(""))}` +
+          '$HEDDLE_NVIDIA_SMI"',
+      }],
+    });
+  }
+  return changes;
+}
+
+function listed(set: PermissionSet, kind: Kind): readonly string[] {
+  const allowed = set[kind]?.allow;
+  return allowed === undefined || allowed === "all" ? [] : allowed;
+}
+
+/** The lines of one change. Where none of its cases holds, the repository's set stands as it is. */
+function choose(change: Change, set: PermissionSet, form: LauncherForm): readonly string[] {
+  const own: { [K in Kind]?: PermissionSet[K] } = {};
+  for (const kind of change.kinds) {
+    const allow = set[kind]?.allow;
+    if (allow !== undefined) own[kind] = { allow };
+  }
+  const flags = flagsOf({ set: own, unstable: [] }).filter((flag) => flag !== "--deny-import");
+  return [
+    ...change.before,
+    ...change.cases.flatMap(({ when, flags }, index) => [
+      `${index === 0 ? "if" : "elif"} [ ${when} ]; then`,
+      `  set -- ${flags} "$@"`,
+    ]),
+    ...(form === "release" && flags.length > 0
+      ? ["else", `  set -- ${flags.map(word).join(" ")} "$@"`]
+      : []),
+    "fi",
+  ];
+}
+
+/** The set without what a change has already said. */
+function fixedPart(set: PermissionSet, changes: readonly Change[]): PermissionSet {
+  const fixed: { [K in Kind]?: PermissionSet[K] } = { ...set };
+  for (const kind of changes.flatMap(({ kinds }) => kinds)) {
+    const { allow: _said, ...rest } = set[kind] ?? {};
+    fixed[kind] = rest;
+  }
+  return fixed;
+}
+
+function start(program: Program, fixed: Grants, form: LauncherForm): readonly string[] {
+  if (form === "repository") {
+    return [
+      `exec "\${HEDDLE_DENO:-deno}" run --config "$root/deno.json" -P=${program.room} \\`,
+      `  ${CLOSED} "$@"`,
+    ];
+  }
+  return [
+    'exec "$root/runtime/deno" run \\',
+    `  ${CLOSED} ${ALONE} \\`,
+    ...flagsOf(fixed).map((flag) => `  ${word(flag)} \\`),
+    '  "$@"',
+  ];
+}
+
+/** One word of a shell's command line. */
+function word(text: string): string {
+  return /^[\w.,:/=-]+$/.test(text) ? text : `"${inQuotes(text)}"`;
+}
+
+/** For between double quotes. */
+function inQuotes(text: string): string {
+  return text.replace(/["$`\\]/g, (sign) => `\\${sign}`).replaceAll(ROOT, () => "$root");
+}
