@@ -22,15 +22,43 @@ export interface AgentMetrics {
   readonly commands: Counter<"command" | "outcome">;
 }
 
+interface Observed {
+  readonly supervisor: Supervisor;
+  readonly report: NodeReport;
+  readonly connected: () => boolean;
+}
+
 /** Registers the agent's metrics; what has a present value is read when it is asked for. */
-export function agentMetrics(
-  registry: Registry,
-  agent: {
-    readonly supervisor: Supervisor;
-    readonly report: NodeReport;
-    readonly connected: () => boolean;
-  },
-): AgentMetrics {
+export function agentMetrics(registry: Registry, agent: Observed): AgentMetrics {
+  presentValues(registry, agent);
+  const registers = [registry];
+  return {
+    heartbeats: new Counter({
+      name: "heddle_agent_heartbeats_total",
+      help: "Heartbeats handed to the session.",
+      registers,
+    }),
+    registrations: new Counter({
+      name: "heddle_agent_registrations_total",
+      help: "Registrations that a control answered.",
+      registers,
+    }),
+    failures: new Counter({
+      name: "heddle_agent_shard_failures_total",
+      help: "Shards that failed, by engine and reason.",
+      labelNames: ["engine", "reason"],
+      registers,
+    }),
+    commands: new Counter({
+      name: "heddle_agent_commands_total",
+      help: "Commands of control by outcome: accepted, or why not.",
+      labelNames: ["command", "outcome"],
+      registers,
+    }),
+  };
+}
+
+function presentValues(registry: Registry, agent: Observed): void {
   const registers = [registry];
   new Gauge({
     name: "heddle_agent_shards",
@@ -70,28 +98,4 @@ export function agentMetrics(
       this.set(agent.report.discoverySeconds);
     },
   });
-  return {
-    heartbeats: new Counter({
-      name: "heddle_agent_heartbeats_total",
-      help: "Heartbeats handed to the session.",
-      registers,
-    }),
-    registrations: new Counter({
-      name: "heddle_agent_registrations_total",
-      help: "Registrations that a control answered.",
-      registers,
-    }),
-    failures: new Counter({
-      name: "heddle_agent_shard_failures_total",
-      help: "Shards that failed, by engine and reason.",
-      labelNames: ["engine", "reason"],
-      registers,
-    }),
-    commands: new Counter({
-      name: "heddle_agent_commands_total",
-      help: "Commands of control by outcome: accepted, or why not.",
-      labelNames: ["command", "outcome"],
-      registers,
-    }),
-  };
 }

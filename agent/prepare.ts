@@ -54,9 +54,10 @@ export async function prepare(shard: Shard, options: PrepareOptions): Promise<Pr
   const node = options.environmentOf(engine);
   return {
     kind: "prepared",
-    processes: built.processes.map((process) => ({
-      ...process,
-      env: engineEnvironment(spec, node, { path: engine.path, adapter: process.env }),
+    processes: built.processes.map(({ name, argv, env }) => ({
+      name,
+      argv,
+      env: engineEnvironment(spec, node, { path: engine.path, adapter: env }),
     })),
   };
 }

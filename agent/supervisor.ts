@@ -11,6 +11,7 @@ import { compareRevisions, NO_REVISION, type Revision } from "@heddle/proto/revi
 import { acceptStart, acceptStop, type Verdict } from "./core/accept.ts";
 import type { Effect, EngineLoad, ShardEvent } from "./core/shard/event.ts";
 import { begin, step, wakeAt } from "./core/shard/lifecycle.ts";
+import { forgettable, KEEP_ENDED_MS } from "./core/shard/retention.ts";
 import { ended, type ProcessRef, type Shard, type ShardSpec } from "./core/shard/shard.ts";
 import { differs, type Status, statusOf } from "./core/shard/status.ts";
 import { worthSaving } from "./core/shard/worth_saving.ts";
@@ -19,10 +20,6 @@ import type { Effects } from "./effects.ts";
 
 const log = logger("agent", "supervisor");
 
-/** How long an ended shard is told of and its logs are kept. */
-const KEEP_ENDED_MS = 30 * 60_000;
-/** And how many, so that a model that cannot start does not fill the disk. */
-const KEEP_ENDED_MAX = 32;
 /** Node's timers cannot wait longer. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
@@ -353,15 +350,10 @@ export class Supervisor {
     this.#options.onStatus(shard, status);
   }
 
-  // Forgets what ended long ago, or long before many others.
   #tidy(): void {
-    const now = this.#options.now();
-    const past = [...this.#shards.values()].filter(({ state }) => ended(state))
-      .sort((a, b) => b.since - a.since);
-    past.forEach((shard, index) => {
-      if (now - shard.since < KEEP_ENDED_MS && index < KEEP_ENDED_MAX) return;
-      this.#forget(shard.spec.shardId);
-    });
+    for (const shardId of forgettable(this.#shards.values(), this.#options.now())) {
+      this.#forget(shardId);
+    }
   }
 
   #forget(shardId: string): void {

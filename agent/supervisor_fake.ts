@@ -5,20 +5,19 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readTextIfExists } from "@heddle/common/atomic_file";
-import { delay } from "@heddle/common/task";
 import type { Revision } from "@heddle/proto/revision";
 import type { Shard, ShardSpec, StateKind } from "./core/shard/shard.ts";
 import { aSpec } from "./core/shard/shard_fake.ts";
 import type { Status } from "./core/shard/status.ts";
 import { ProcessLauncher } from "./edge/launcher/process.ts";
 import { ShardStore } from "./edge/shard_store.ts";
+import { eventually } from "./eventually_fake.ts";
 import { Effects } from "./effects.ts";
 import type { Prepared } from "./prepare.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const SHIM = fileURLToPath(new URL("../bin/heddle-shim", import.meta.url));
 const WAIT_MS_MAX = 20_000;
-const POLL_MS = 20;
 
 export interface FakeNode extends AsyncDisposable {
   readonly root: string;
@@ -42,19 +41,13 @@ export interface FakeNode extends AsyncDisposable {
 export async function openNode(): Promise<FakeNode> {
   const root = await Deno.makeTempDir();
   const launchers: ProcessLauncher[] = [];
-  const told: { shardId: string; status: Status }[] = [];
-  const listeners = new Set<() => void>();
+  const told = new Told();
   let sequence = 0;
-  let parts = await build(root, launchers, (shardId, status) => {
-    told.push({ shardId, status });
-    for (const listener of [...listeners]) listener();
-  });
+  let parts = await build(root, launchers, told);
   const next = (): Revision => ({ term: 1, sequence: ++sequence });
-  const statusOf = (shardId: string) =>
-    parts.supervisor.statuses().find(({ shard }) => shard.spec.shardId === shardId)?.status;
   return {
     root,
-    told,
+    told: told.all,
     get supervisor() {
       return parts.supervisor;
     },
@@ -75,42 +68,19 @@ export async function openNode(): Promise<FakeNode> {
       const verdict = await parts.supervisor.stop(order);
       if (verdict.kind === "refused") throw new Error(verdict.detail);
     },
-    async reached(shardId, kind) {
-      const timer = setTimeout(() => late.reject(new Error(wait(kind))), WAIT_MS_MAX);
-      const late = Promise.withResolvers<never>();
-      const wait = (wanted: string) =>
-        `waited in vain for ${shardId} to be ${wanted}: ${JSON.stringify(statusOf(shardId))}`;
-      try {
-        while (true) {
-          const status = statusOf(shardId);
-          if (status?.state === kind) return status;
-          const change = Promise.withResolvers<void>();
-          listeners.add(change.resolve);
-          await Promise.race([change.promise, late.promise]);
-          listeners.delete(change.resolve);
-        }
-      } finally {
-        clearTimeout(timer);
-      }
-    },
+    reached: (shardId, kind) => told.reached(() => parts.supervisor, shardId, kind),
     async said(shardId, words) {
-      const signal = AbortSignal.timeout(WAIT_MS_MAX);
-      while (true) {
-        for (const run of await parts.store.runs(shardId)) {
-          const text = await readTextIfExists(parts.launcher.logFile(run)) ?? "";
-          if (text.includes(words)) return text;
-        }
-        signal.throwIfAborted();
-        await delay(POLL_MS, signal);
-      }
+      let text = "";
+      await eventually(`${shardId} says ${words}`, async () => {
+        text = await logOf(parts, shardId);
+        return text.includes(words);
+      });
+      return text;
     },
     async restart(between) {
       await parts.supervisor.close();
       await between?.();
-      parts = await build(root, launchers, (shardId, status) => {
-        told.push({ shardId, status });
-        for (const listener of [...listeners]) listener();
-      });
+      parts = await build(root, launchers, told);
     },
     async [Symbol.asyncDispose]() {
       await parts.supervisor.close();
@@ -123,10 +93,53 @@ export async function openNode(): Promise<FakeNode> {
   };
 }
 
+/** What supervisors told, over restarts. */
+class Told {
+  readonly all: { readonly shardId: string; readonly status: Status }[] = [];
+  #change = Promise.withResolvers<void>();
+
+  add(shardId: string, status: Status): void {
+    this.all.push({ shardId, status });
+    this.#change.resolve();
+    this.#change = Promise.withResolvers();
+  }
+
+  async reached(
+    supervisor: () => Supervisor,
+    shardId: string,
+    kind: StateKind,
+  ): Promise<Status> {
+    const find = () =>
+      supervisor().statuses().find(({ shard }) => shard.spec.shardId === shardId)?.status;
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      late.reject(new Error(`${shardId} is not ${kind} but ${JSON.stringify(find())}`));
+    }, WAIT_MS_MAX);
+    try {
+      while (true) {
+        const status = find();
+        if (status?.state === kind) return status;
+        await Promise.race([this.#change.promise, late.promise]);
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+async function logOf(
+  { store, launcher }: { store: ShardStore; launcher: ProcessLauncher },
+  shardId: string,
+): Promise<string> {
+  const runs = await store.runs(shardId);
+  const texts = await Promise.all(runs.map((run) => readTextIfExists(launcher.logFile(run))));
+  return texts.join("");
+}
+
 async function build(
   root: string,
   launchers: ProcessLauncher[],
-  onStatus: (shardId: string, status: Status) => void,
+  told: Told,
 ) {
   const store = new ShardStore(root);
   await store.open();
@@ -147,7 +160,7 @@ async function build(
     gpus: () => undefined,
     now: Date.now,
     makeKey: () => "sk-heddle-replica-test",
-    onStatus: (shard, status) => onStatus(shard.spec.shardId, status),
+    onStatus: (shard, status) => told.add(shard.spec.shardId, status),
   });
   await supervisor.adopt();
   return { store, launcher, supervisor };

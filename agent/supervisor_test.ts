@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
-import { delay } from "@heddle/common/task";
 import { startEngineFake } from "./edge/engine/engine_fake.ts";
+import { eventually } from "./eventually_fake.ts";
 import { type FakeNode, openNode, stateFile } from "./supervisor_fake.ts";
 
 const FOREVER = "echo up; while :; do sleep 60 & wait; done";
@@ -17,7 +17,7 @@ Deno.test("an engine that listens late is ready once it gives a token, and is st
   });
   const { shardId } = await node.start(FOREVER, { portFirst: engine.address.port });
   await node.reached(shardId, "loading");
-  while (!engine.asked.some((line) => line.includes("/health"))) await tick();
+  await eventually("it is probed", () => engine.asked.some((line) => line.includes("/health")));
   engine.replies = { ...engine.replies, "/health": { status: 200, body: "" } };
   const ready = await node.reached(shardId, "ready");
   equal(ready.maxModelLen, 8192);
@@ -129,7 +129,7 @@ Deno.test("a restarted agent has the same engine in the same state, and restarts
   const after = await node.reached(shardId, "ready");
   equal(after.pid, before.pid);
   equal(node.supervisor.find(shardId)?.apiKey, "sk-heddle-replica-test");
-  while (engine.asked.length === asked) await tick();
+  await eventually("it is probed again", () => engine.asked.length > asked);
   await node.stop(shardId);
   await node.reached(shardId, "stopped");
   await nothingRuns(node);
@@ -156,7 +156,7 @@ Deno.test("what ended while no agent was there is told as failed, with its recor
   const { pid } = await node.reached(shardId, "ready");
   await node.restart(async () => {
     await kill("TERM", pid ?? 0);
-    while ((await node.launcher.list()).length > 0) await tick();
+    await eventually("it is gone", async () => (await node.launcher.list()).length === 0);
   });
   const failed = await node.reached(shardId, "failed");
   deepEqual(failed.exit, { code: 5, signal: "", outOfMemory: false });
@@ -214,7 +214,7 @@ Deno.test("a pid that now is another process's is never touched", async () => {
   await node.restart(async () => {
     const [engine] = await node.launcher.list();
     await node.launcher.signal({ name: "server", ...engine ?? never() }, "SIGKILL");
-    while ((await node.launcher.list()).length > 0) await tick();
+    await eventually("it is gone", async () => (await node.launcher.list()).length === 0);
     const file = stateFile(node, shardId);
     const text = await Deno.readTextFile(file);
     await Deno.writeTextFile(file, text.replaceAll(/"pid": \d+/g, `"pid": ${stranger.pid}`));
@@ -258,10 +258,6 @@ Deno.test("stopAll() ends every engine of the node and waits for it", async () =
   await nothingRuns(node);
   deepEqual(node.supervisor.statuses().map(({ status }) => status.state), ["stopped", "stopped"]);
 });
-
-function tick(): Promise<void> {
-  return delay(20, AbortSignal.timeout(20_000));
-}
 
 async function kill(signal: string, pid: number): Promise<void> {
   await new Deno.Command("/bin/kill", { args: [`-${signal}`, String(pid)] }).output();

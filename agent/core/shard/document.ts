@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { type Shard, type ShardSpec, shardStateSchema } from "./shard.ts";
 
-export const DOCUMENT_VERSION = 1;
+const DOCUMENT_VERSION = 1;
 
 const revisionSchema = z.object({ term: z.number(), sequence: z.number() });
 

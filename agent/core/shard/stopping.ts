@@ -183,8 +183,7 @@ function withExit(ending: Ending, event: Extract<ShardEvent, { type: "exited" }>
   };
 }
 
-/** What is known to have been started. */
-export function processesOf(shard: Shard): readonly ProcessRef[] {
+function processesOf(shard: Shard): readonly ProcessRef[] {
   const { state } = shard;
   return "processes" in state ? state.processes : [];
 }

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { delay } from "@heddle/common/task";
+import { eventually } from "../../eventually_fake.ts";
 import { launcherContract, type Subject } from "./contract.ts";
 import { ProcessLauncher } from "./process.ts";
 import { callShim, readBootId } from "./shim.ts";
@@ -58,9 +58,10 @@ Deno.test("an engine whose shim was killed is found as an orphan, and ended", as
   const orphans = await subject.launcher.list();
   ok(orphans.length > 0 && orphans.every(({ whole, handle }) => !whole && handle === "orphaned"));
   equal(await subject.launcher.signal(process, "SIGKILL"), "sent");
-  while ((await subject.launcher.members(process)).length > 0) {
-    await delay(20, AbortSignal.timeout(5_000));
-  }
+  await eventually(
+    "nothing is left",
+    async () => (await subject.launcher.members(process)).length === 0,
+  );
   await subject.settled();
 });
 
