@@ -3,7 +3,7 @@
  * `spiffe://heddle/<cluster>/<role>/<name>`. Nothing else in the certificate counts.
  */
 
-const ROLES = ["control", "router", "agent", "operator"] as const;
+export const ROLES = ["control", "router", "agent", "operator"] as const;
 export type Role = (typeof ROLES)[number];
 
 export interface Identity {

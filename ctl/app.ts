@@ -2,6 +2,11 @@
 import { buildApplication, buildRouteMap, text_en } from "@stricli/core";
 import { errorText } from "@heddle/proto/error";
 import { VERSION } from "@heddle/common/version";
+import { init } from "./commands/ca/init.ts";
+import { issue } from "./commands/ca/issue.ts";
+import { request } from "./commands/ca/request.ts";
+import { sign } from "./commands/ca/sign.ts";
+import { status } from "./commands/ca/status.ts";
 import { explain } from "./commands/explain.ts";
 import { logs } from "./commands/logs.ts";
 import { listModels } from "./commands/models/list.ts";
@@ -30,6 +35,10 @@ const root = buildRouteMap({
       routes: { list: listReplicas, logs },
     }),
     routers: listRouters,
+    ca: buildRouteMap({
+      docs: { brief: "Certificates: who may call itself what in this cluster" },
+      routes: { init, request, sign, issue, status },
+    }),
     cordon,
     uncordon,
     drain,

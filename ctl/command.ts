@@ -12,6 +12,17 @@ export interface CtlContext extends CommandContext {
   readonly loadContext: (name: string | undefined) => Promise<Context>;
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
+  readonly folders: Folders;
+  /** All of standard input as text. */
+  readonly readStdin: () => Promise<string>;
+}
+
+/** Where the certificate commands read and write; the launcher permits these folders alone. */
+export interface Folders {
+  /** HEDDLE_CA, or ~/.config/heddle/ca. */
+  readonly authority: string;
+  /** HEDDLE_TLS: the folder of one key and its certificate. */
+  readonly certificates: string | undefined;
 }
 
 export interface CommonFlags {

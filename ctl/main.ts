@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { run } from "@stricli/core";
 import { app } from "./app.ts";
-import type { CtlContext } from "./command.ts";
+import type { CtlContext, Folders } from "./command.ts";
 import { type ConfigPlaces, loadContext } from "./config.ts";
 import { processIo } from "./io.ts";
 
@@ -33,6 +33,8 @@ export async function main(args: readonly string[]): Promise<number> {
     io,
     signal: interrupted.signal,
     loadContext: (name) => loadContext(places(), name),
+    folders: folders(),
+    readStdin: () => new Response(Deno.stdin.readable).text(),
   };
   await run(app, args.length === 0 ? ["--help"] : args, context);
   const code = Number(process.exitCode ?? 0);
@@ -42,11 +44,28 @@ export async function main(args: readonly string[]): Promise<number> {
 }
 
 function places(): ConfigPlaces {
-  const home = Deno.env.get("HOME");
   return {
     named: Deno.env.get("HEDDLE_CTL_CONFIG"),
-    userConfig: Deno.env.get("XDG_CONFIG_HOME") ?? (home && join(home, ".config")),
+    userConfig: userConfig(),
     // A bundle has no repository around it; then the last place simply does not exist.
     repository: fileURLToPath(new URL("..", import.meta.url)),
   };
+}
+
+function folders(): Folders {
+  return {
+    authority: named("HEDDLE_CA") ?? join(userConfig() ?? "/root/.config", "heddle", "ca"),
+    certificates: named("HEDDLE_TLS"),
+  };
+}
+
+function userConfig(): string | undefined {
+  const home = Deno.env.get("HOME");
+  return Deno.env.get("XDG_CONFIG_HOME") ?? (home && join(home, ".config"));
+}
+
+// An empty variable says as much as none.
+function named(variable: string): string | undefined {
+  const value = Deno.env.get(variable);
+  return value === "" ? undefined : value;
 }

@@ -1,0 +1,94 @@
+/** `ctl ca status`: the authorities of a cluster, and the newest certificate of every holder. */
+import { buildCommand } from "@stricli/core";
+import { type CertificateFacts, readCertificate } from "@heddle/common/pki";
+import type { CtlContext } from "../../command.ts";
+import { LIST_ALIASES, LIST_FLAGS, outputOf } from "../../command.ts";
+import { type Listing, type Output, writeListing } from "../../table.ts";
+import { hasRootKey, type Issued, openAuthority, readIssued } from "./authority.ts";
+import { DAY_MS } from "./leaf_flags.ts";
+
+/** One certificate of the list. */
+export interface CertificateRow {
+  readonly role: string;
+  readonly name: string;
+  readonly serial: string;
+  /** Serial of the signer. */
+  readonly issuer: string;
+  /** ms since 1970 */
+  readonly notAfter: number;
+}
+
+interface StatusFlags {
+  readonly output?: Output;
+  readonly json: boolean;
+}
+
+export const status = buildCommand({
+  docs: { brief: "List the authorities and the newest certificate of every holder" },
+  parameters: {
+    flags: { output: LIST_FLAGS.output, json: LIST_FLAGS.json },
+    aliases: LIST_ALIASES,
+  },
+  async func(this: CtlContext, flags: StatusFlags) {
+    const folder = this.folders.authority;
+    const authority = await openAuthority(folder);
+    const root = readCertificate(authority.rootPem);
+    const issuing = readCertificate(authority.issuing.certificatePem);
+    const rows = [
+      authorityRow("root", authority.cluster, root, root),
+      authorityRow("issuing", authority.cluster, issuing, root),
+      ...newestOfEach(await readIssued(folder)),
+    ];
+    writeListing(this.io, certificateListing(rows, Date.now()), outputOf(flags));
+    if (this.io.terminal && await hasRootKey(folder)) {
+      this.io.out(`\nroot-key.pem lies in ${folder}: put it away, off this machine\n`);
+    }
+  },
+});
+
+function authorityRow(
+  role: string,
+  name: string,
+  own: CertificateFacts,
+  issuer: CertificateFacts,
+): CertificateRow {
+  return { role, name, serial: own.serial, issuer: issuer.serial, notAfter: own.notAfter };
+}
+
+/** The certificate given out last to each holder, the one that ends first on top. */
+export function newestOfEach(issued: readonly Issued[]): readonly CertificateRow[] {
+  const newest = new Map(issued.map((each) => [`${each.role}/${each.name}`, each]));
+  return [...newest.values()].sort((a, b) =>
+    a.notAfter - b.notAfter || (`${a.role}/${a.name}` < `${b.role}/${b.name}` ? -1 : 1)
+  );
+}
+
+export function certificateListing(
+  rows: readonly CertificateRow[],
+  now: number,
+): Listing<CertificateRow> {
+  const daysLeft = (row: CertificateRow) => Math.floor((row.notAfter - now) / DAY_MS);
+  return {
+    rows,
+    columns: [
+      { title: "ROLE", cell: (row) => row.role },
+      { title: "NAME", cell: (row) => row.name },
+      { title: "EXPIRES", cell: (row) => new Date(row.notAfter).toISOString().slice(0, 10) },
+      {
+        title: "LEFT",
+        cell: (row) => row.notAfter <= now ? "expired" : `${daysLeft(row)}d`,
+      },
+      { title: "SERIAL", cell: (row) => row.serial, wide: true },
+      { title: "ISSUER", cell: (row) => row.issuer, wide: true },
+    ],
+    record: (row) => ({
+      role: row.role,
+      name: row.name,
+      serial: row.serial,
+      issuer: row.issuer,
+      not_after: new Date(row.notAfter).toISOString(),
+      days_left: daysLeft(row),
+    }),
+    empty: "No certificate was given out yet.",
+  };
+}
