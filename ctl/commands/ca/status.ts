@@ -8,7 +8,7 @@ import { hasRootKey, type Issued, openAuthority, readIssued } from "./authority.
 import { DAY_MS } from "./leaf_flags.ts";
 
 /** One certificate of the list. */
-export interface CertificateRow {
+interface CertificateRow {
   readonly role: string;
   readonly name: string;
   readonly serial: string;
@@ -56,14 +56,14 @@ function authorityRow(
 }
 
 /** The certificate given out last to each holder, the one that ends first on top. */
-export function newestOfEach(issued: readonly Issued[]): readonly CertificateRow[] {
+function newestOfEach(issued: readonly Issued[]): readonly CertificateRow[] {
   const newest = new Map(issued.map((each) => [`${each.role}/${each.name}`, each]));
   return [...newest.values()].sort((a, b) =>
     a.notAfter - b.notAfter || (`${a.role}/${a.name}` < `${b.role}/${b.name}` ? -1 : 1)
   );
 }
 
-export function certificateListing(
+function certificateListing(
   rows: readonly CertificateRow[],
   now: number,
 ): Listing<CertificateRow> {
