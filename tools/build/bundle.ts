@@ -1,0 +1,56 @@
+/** One file of JavaScript for each program, with everything in it that it imports. */
+import { HeddleError } from "@heddle/proto/error";
+import { z } from "zod";
+import { execute } from "./command.ts";
+import { PROGRAMS } from "./program.ts";
+
+/** Writes lib/NAME.mjs for every program into `folder`. Throws `system`. */
+export async function writeBundles(folder: string): Promise<void> {
+  const made = `${folder}/made`;
+  // All in one call, which takes a quarter of the time; the files are the same as one by one.
+  await execute(Deno.execPath(), [
+    "bundle",
+    "--quiet",
+    "--minify",
+    "--frozen",
+    "--outdir",
+    made,
+    ...PROGRAMS.map(({ room }) => `${room}/main.ts`),
+  ]);
+  await Deno.mkdir(`${folder}/lib`);
+  for (const { room, name } of PROGRAMS) {
+    const path = `${folder}/lib/${name}.mjs`;
+    await Deno.rename(`${made}/${room}/main.js`, path);
+    const problems = bundleProblems(await Deno.readTextFile(path), await importsOf(path));
+    if (problems.length > 0) {
+      throw new HeddleError("system", `Cannot package ${room}: ${problems.join("; ")}`);
+    }
+  }
+  await Deno.remove(made, { recursive: true });
+}
+
+/** What would break a bundle that is alone in its folder. Pure. */
+export function bundleProblems(text: string, imports: readonly string[]): readonly string[] {
+  const problems = imports.filter((specifier) => !specifier.startsWith("node:"))
+    .map((specifier) => `its bundle imports "${specifier}", which a release does not have`);
+  if (/\bnew Worker\((?!import\.meta\.url\b)/.test(text)) {
+    problems.push(
+      "it starts a Worker from a file of its own, which a release does not have; " +
+        "start new Worker(import.meta.url) and tell it what to do",
+    );
+  }
+  return problems;
+}
+
+const infoSchema = z.object({
+  modules: z.array(
+    z.object({ dependencies: z.array(z.object({ specifier: z.string() })).default([]) }),
+  ),
+});
+
+async function importsOf(path: string): Promise<readonly string[]> {
+  const info = infoSchema.parse(
+    JSON.parse(await execute(Deno.execPath(), ["info", "--no-config", "--json", path])),
+  );
+  return info.modules.flatMap(({ dependencies }) => dependencies.map(({ specifier }) => specifier));
+}

@@ -1,0 +1,26 @@
+/** `deno task build`: writes a release. */
+import { VERSION } from "@heddle/common/version";
+import { ROOT } from "../repository.ts";
+import { runTool, say } from "../say.ts";
+import { BUILD_HELP, parseBuildOptions } from "./options.ts";
+import { writeRelease } from "./release.ts";
+import { filesBelow } from "./sums.ts";
+
+const BYTES_PER_MB = 1_000_000;
+
+if (import.meta.main) {
+  await runTool(async () => {
+    const options = parseBuildOptions(Deno.args, { root: ROOT, own: Deno.build.arch });
+    if (options.help) return say(BUILD_HELP.trimEnd());
+    await writeRelease(options);
+    const files = filesBelow(options.out);
+    const bytes = files.reduce(
+      (sum, path) => sum + Deno.statSync(`${options.out}/${path}`).size,
+      0,
+    );
+    say(
+      `${options.out}: Heddle ${VERSION} for ${options.arch}, ${files.length} files, ` +
+        `${Math.round(bytes / BYTES_PER_MB)} MB`,
+    );
+  });
+}
