@@ -2,7 +2,7 @@
  * The work before a shard's processes are started: which engine, which command line, and whether
  * what they need is there. What is refused here would fail in minutes, or in the first request.
  */
-import { isAbsolute } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { formatAddress } from "@heddle/common/address";
 import type { Failure, FailureReason, Shard } from "./core/shard/shard.ts";
 import { adapterOf } from "./engines/adapters.ts";
@@ -33,15 +33,16 @@ export async function prepare(shard: Shard, options: PrepareOptions): Promise<Pr
   if (adapter === undefined) {
     return failed("engine_missing", `Cannot run ${spec.engine}: this agent does not know it`);
   }
+  const source = await locate(spec.source, options.modelDirs);
   const built = adapter.build({
-    spec,
+    spec: { ...spec, source },
     engine,
     address: options.address,
     apiKey: shard.apiKey,
     modelDirs: options.modelDirs,
   });
   if (built.kind === "refused") return failed(built.reason, built.message, true);
-  const lacking = await lackingFile(built.modelFile ?? spec.source);
+  const lacking = await lackingFile(built.modelFile ?? source);
   if (lacking !== undefined) return failed("model_missing", lacking);
   if (spec.rank === 0 && !await isPortFree(options.address, spec.portFirst)) {
     return failed(
@@ -76,6 +77,21 @@ function missingEngine({ spec }: Shard, options: PrepareOptions): string {
   }
   const has = options.engines.map(({ name, version }) => `${name} ${version}`).join(", ") || "none";
   return `Cannot run ${wanted}: of the engines in agent.yaml these work: ${has}`;
+}
+
+// A path relative to one of the folders with weights, the first one first; else as it is.
+async function locate(source: string, modelDirs: readonly string[]): Promise<string> {
+  if (isAbsolute(source) || source.split("/").includes("..")) return source;
+  for (const folder of modelDirs) {
+    const path = join(folder, source);
+    try {
+      await Deno.stat(path);
+      return path;
+    } catch {
+      // Not there, or not to be seen; the next one may have it.
+    }
+  }
+  return source;
 }
 
 // Weights named by a hub's name are found by the engine itself, in its cache.

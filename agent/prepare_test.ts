@@ -1,0 +1,86 @@
+import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { join } from "node:path";
+import { aShard } from "./core/shard/shard_fake.ts";
+import type { ShardSpec } from "./core/shard/shard.ts";
+import { freePort } from "./edge/engine/free_port_fake.ts";
+import { prepare, type PrepareOptions } from "./prepare.ts";
+
+const ENGINES = [
+  { name: "llamacpp", path: "/opt/a/llama-server", version: "11069" },
+  { name: "llamacpp", path: "/opt/b/llama-server", version: "9000" },
+];
+
+function run(spec: Partial<ShardSpec>, changes: Partial<PrepareOptions> = {}) {
+  const shard = aShard("preparing", {
+    spec: { engine: "llamacpp", source: "/nowhere/m.gguf", portFirst: freePort(), ...spec },
+  });
+  return prepare(shard, {
+    address: "127.0.0.1",
+    modelDirs: ["/nowhere"],
+    engines: ENGINES,
+    enginesProbed: true,
+    environmentOf: () => ({ home: "/h", managementInterface: "lo", engineEnv: {}, ofEngine: {} }),
+    ...changes,
+  });
+}
+
+async function refusal(spec: Partial<ShardSpec>, changes: Partial<PrepareOptions> = {}) {
+  const prepared = await run(spec, changes);
+  return prepared.kind === "failed" ? prepared.failure : never();
+}
+
+function never(): never {
+  throw new Error("it was prepared");
+}
+
+Deno.test("prepare() finds weights in any of the folders, and gives the engine their path", async () => {
+  const root = await Deno.makeTempDir();
+  try {
+    await Deno.mkdir(join(root, "two", "tiny"), { recursive: true });
+    await Deno.writeTextFile(join(root, "two", "tiny", "m.gguf"), "");
+    const modelDirs = [join(root, "one"), join(root, "two")];
+    const prepared = await run({ source: "tiny/m.gguf" }, { modelDirs });
+    ok(prepared.kind === "prepared");
+    const [server] = prepared.processes;
+    equal(server?.argv[0], "/opt/a/llama-server");
+    ok(server?.argv.includes(join(root, "two", "tiny", "m.gguf")));
+    equal(server?.env["LLAMA_API_KEY"], "sk-heddle-replica-secret");
+    equal(server?.env["HOME"], "/h");
+    const lacking = await refusal({ source: "tiny/other.gguf" }, { modelDirs });
+    equal(lacking.reason, "model_missing");
+    match(lacking.message, /tiny\/other\.gguf does not exist on this node/);
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+});
+
+Deno.test("prepare() takes the version that is asked for, and says which there are", async () => {
+  const missing = await refusal({ engineVersion: "1" });
+  equal(missing.reason, "engine_missing");
+  match(missing.message, /Cannot run llamacpp 1: .*llamacpp 11069, llamacpp 9000/);
+  const early = await refusal({}, { engines: [], enginesProbed: false });
+  match(early.message, /has not looked at its engines yet/);
+  const older = await refusal({ engineVersion: "9000" });
+  equal(older.reason, "model_missing", "the engine itself was found");
+});
+
+Deno.test("prepare() refuses a port on which somebody listens", async () => {
+  const root = await Deno.makeTempDir();
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  try {
+    const source = join(root, "m.gguf");
+    await Deno.writeTextFile(source, "");
+    const taken = await refusal({ source, portFirst: listener.addr.port });
+    equal(taken.reason, "port_in_use");
+    match(taken.message, new RegExp(`127\\.0\\.0\\.1:${listener.addr.port}`));
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+});
+
+Deno.test("prepare() passes an adapter's refusal on as permanent: trying again cannot help", async () => {
+  const { reason, permanent, logTail } = await refusal({ source: "org/model" });
+  equal(reason, "model_source_unsupported");
+  equal(permanent, true);
+  deepEqual(logTail, []);
+});
