@@ -14,7 +14,7 @@ import { AgentService } from "@heddle/proto/gen/agent";
 import { RouterService } from "@heddle/proto/gen/router";
 import { MONOTONIC_CLOCK } from "./clock.ts";
 import type { Settings } from "./config.ts";
-import { judgeCatalog } from "./core/judge_catalog.ts";
+import { judgeCatalog } from "./core/catalog/judge_catalog.ts";
 import { viewModels } from "./core/views/models.ts";
 import { viewNodes } from "./core/views/nodes.ts";
 import { viewReplicas } from "./core/views/replicas.ts";

@@ -7,12 +7,12 @@ import type { Event } from "./core/event.ts";
 import type { EpochMs, NodeId } from "./core/ids.ts";
 import { type Beat, observeHeartbeats } from "./core/observing/heartbeat.ts";
 import { matters } from "./core/observing/matters.ts";
-import { observe } from "./core/observe.ts";
+import { observe } from "./core/observing/observe.ts";
 import type { Plan, ShardCommand } from "./core/plan.ts";
 import { publish } from "./core/publish.ts";
 import type { Published } from "./core/published.ts";
 import { isCommand, reconcile } from "./core/reconcile.ts";
-import { record } from "./core/record.ts";
+import { record } from "./core/deciding/record.ts";
 import { isOperatorEvent, type StoreRecord, storeRecords } from "./core/store_record.ts";
 import type { World } from "./core/world.ts";
 

@@ -1,9 +1,9 @@
 import { deepEqual, ok } from "node:assert/strict";
 import { checkPlan, type Rule } from "./check_plan.ts";
-import { observe } from "./observe.ts";
+import { observe } from "./observing/observe.ts";
 import type { Action, PlaceReplica, Plan } from "./plan.ts";
 import { reconcile } from "./reconcile.ts";
-import { record } from "./record.ts";
+import { record } from "./deciding/record.ts";
 import { modelOf, T0, worldWith } from "./testing/builders.ts";
 import type { World } from "./world.ts";
 

@@ -6,11 +6,11 @@ import type { Plain } from "@heddle/proto/plain";
 import type { Endpoint, Model as WireModel } from "@heddle/proto/gen/router";
 import { findModel, type Model } from "./catalog.ts";
 import { profileOf } from "./catalog/fingerprint.ts";
-import { desired } from "./deciding/desired.ts";
-import { modelReason } from "./deciding/model_reason.ts";
-import { reach } from "./deciding/node_state.ts";
-import { settled } from "./deciding/settled.ts";
-import { ending, leader, serving } from "./deciding/shard_facts.ts";
+import { desired } from "./facts/desired.ts";
+import { modelReason } from "./facts/model_reason.ts";
+import { reach } from "./facts/node_state.ts";
+import { settled } from "./facts/settled.ts";
+import { ending, leader, serving } from "./facts/shard_facts.ts";
 import type { EpochMs, NodeId, ReplicaId } from "./ids.ts";
 import type { Published, RemovalReason } from "./published.ts";
 import type { Replica, World } from "./world.ts";
@@ -92,7 +92,7 @@ function endpointOf(world: World, replica: Replica, now: EpochMs): Plain<Endpoin
 }
 
 /** Why a replica is no endpoint for good; undefined while it is one, or may become one. */
-export function removalOf(world: World, replica: Replica, now: EpochMs): RemovalReason | undefined {
+function removalOf(world: World, replica: Replica, now: EpochMs): RemovalReason | undefined {
   if (replica.failure !== undefined) {
     return replica.failure.reason === "node_lost" ? "lost" : "failed";
   }

@@ -10,10 +10,10 @@ import { classify } from "./deciding/classify.ts";
 import { commandShards } from "./deciding/commands.ts";
 import { draftOf } from "./deciding/draft.ts";
 import { decideModels } from "./deciding/models.ts";
-import { nextSilence } from "./deciding/node_state.ts";
+import { nextSilence } from "./facts/node_state.ts";
 import { act, keep, type Pass, wakeAt } from "./deciding/pass.ts";
-import { failureOf, partialDeadline } from "./deciding/replica_judgement.ts";
-import { ending, whole } from "./deciding/shard_facts.ts";
+import { failureOf, partialDeadline } from "./facts/replica_judgement.ts";
+import { ending, whole } from "./facts/shard_facts.ts";
 
 /** Placements that one pass tries. Each costs some ms on a large fleet, and a pass blocks all else. */
 const PLACEMENTS_PER_PASS_MAX = 16;

@@ -5,7 +5,7 @@ import type { EpochMs } from "./ids.ts";
 import type { Plan } from "./plan.ts";
 import { publish } from "./publish.ts";
 import { reconcile } from "./reconcile.ts";
-import { record } from "./record.ts";
+import { record } from "./deciding/record.ts";
 import { scenario, trouble } from "./testing/scenario.ts";
 import type { World } from "./world.ts";
 

@@ -1,9 +1,9 @@
 import { deepEqual, equal } from "node:assert/strict";
 import fc from "fast-check";
-import { observe } from "./observe.ts";
+import { observe } from "./observing/observe.ts";
 import { publish } from "./publish.ts";
 import { isCommand, reconcile } from "./reconcile.ts";
-import { record } from "./record.ts";
+import { record } from "./deciding/record.ts";
 import { catalog } from "./testing/builders.ts";
 import { FakeNode } from "./testing/fake_node.ts";
 import { Simulation } from "./testing/simulation.ts";

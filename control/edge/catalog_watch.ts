@@ -9,7 +9,7 @@ import { formatComplaints } from "@heddle/common/config_file";
 import { logger } from "@heddle/common/log";
 import { delay, spawnTask } from "@heddle/common/task";
 import { type Catalog, parseCatalog } from "../core/catalog.ts";
-import type { CatalogVerdict } from "../core/judge_catalog.ts";
+import type { CatalogVerdict } from "../core/catalog/judge_catalog.ts";
 import type { CatalogApplied } from "../core/event.ts";
 import type { CatalogState } from "../core/world.ts";
 

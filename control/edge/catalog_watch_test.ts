@@ -4,7 +4,7 @@ import type { Catalog } from "../core/catalog.ts";
 import { EMPTY_CATALOG } from "../core/catalog.ts";
 import type { CatalogApplied } from "../core/event.ts";
 import type { CatalogState } from "../core/world.ts";
-import type { CatalogVerdict } from "../core/judge_catalog.ts";
+import type { CatalogVerdict } from "../core/catalog/judge_catalog.ts";
 import { type CatalogFileState, CatalogWatch } from "./catalog_watch.ts";
 
 const ONE = "models:\n  - {name: a, source: s, profiles: [{name: p, engine: sim}]}\n";

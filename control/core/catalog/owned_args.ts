@@ -60,7 +60,7 @@ export function checkArgs(
 }
 
 /** The flag of Heddle's that an argument sets, in any spelling the engines' parsers accept. */
-export function ownedFlag(engine: EngineName, arg: string): string | undefined {
+function ownedFlag(engine: EngineName, arg: string): string | undefined {
   const spelled = arg.trim().split(/[=\s]/, 1)[0] ?? "";
   if (!spelled.startsWith("-")) return undefined;
   const long = spelled.startsWith("--");

@@ -40,7 +40,7 @@ export function checkEnv(
 }
 
 /** Why `name` may not be set; undefined when it may. Names are compared as the kernel does. */
-export function refusal(name: string, unsafeEnv: boolean): string | undefined {
+function refusal(name: string, unsafeEnv: boolean): string | undefined {
   if (OWNED.some((pattern) => pattern.test(name))) return "is set by Heddle; leave it out";
   if (unsafeEnv || HARMLESS.includes(name)) return undefined;
   if (!BREAKS_RULES.some((pattern) => pattern.test(name))) return undefined;

@@ -2,9 +2,9 @@
 import { compareRevisions } from "@heddle/proto/revision";
 import type { EpochMs } from "../ids.ts";
 import type { Command, Replica, Shard, World } from "../world.ts";
-import { reach } from "./node_state.ts";
-import { STALE_REVISION } from "./replica_judgement.ts";
-import { ended, ending, leader } from "./shard_facts.ts";
+import { reach } from "../facts/node_state.ts";
+import { STALE_REVISION } from "../facts/replica_judgement.ts";
+import { ended, ending, leader } from "../facts/shard_facts.ts";
 
 export type Bucket =
   /** Nothing of it runs. */

@@ -9,7 +9,7 @@ import type { EpochMs, ReplicaId } from "../ids.ts";
 import { backoffMs } from "@heddle/common/backoff";
 import { findModel } from "../catalog.ts";
 import { profileOf } from "../catalog/fingerprint.ts";
-import { circumstance } from "./circumstance.ts";
+import { circumstance } from "../facts/circumstance.ts";
 
 export interface Draft {
   /** The world the pass began with; nodes, catalog, routers and decisions are read from it. */

@@ -3,7 +3,7 @@ import { compareRevisions, formatRevision, type Revision } from "@heddle/proto/r
 import { formatDurationMs } from "@heddle/common/duration";
 import type { EpochMs } from "../ids.ts";
 import type { Draining, Replica, Router, World } from "../world.ts";
-import { leader } from "./shard_facts.ts";
+import { leader } from "../facts/shard_facts.ts";
 
 export type DrainEnd =
   | { readonly kind: "end"; readonly reason: "drained" | "drain_grace_passed" }

@@ -5,10 +5,10 @@ import type { EpochMs } from "../ids.ts";
 import type { Replica, Retiring } from "../world.ts";
 import { drainEnd } from "./drain_end.ts";
 import { act, type Pass, wait } from "./pass.ts";
-import { away } from "./replica_judgement.ts";
+import { away } from "../facts/replica_judgement.ts";
 import { fitsWithout, type Tried } from "./room.ts";
-import { ending } from "./shard_facts.ts";
-import { workOf } from "./work.ts";
+import { ending } from "../facts/shard_facts.ts";
+import { workOf } from "../facts/work.ts";
 
 interface Want {
   readonly ids: readonly string[];

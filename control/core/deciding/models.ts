@@ -3,13 +3,13 @@ import { findModel, type Model } from "../catalog.ts";
 import { profileOf } from "../catalog/fingerprint.ts";
 import type { Replica, RetireReason } from "../world.ts";
 import type { WaitReason } from "../plan.ts";
-import { desired } from "./desired.ts";
+import { desired } from "../facts/desired.ts";
 import { drainRetiring, endDrains } from "./drains.ts";
 import { act, type Pass, wait, wakeAt } from "./pass.ts";
-import { away } from "./replica_judgement.ts";
+import { away } from "../facts/replica_judgement.ts";
 import { type Tried, tryPlace } from "./room.ts";
-import { settled, settleDeadline, unheard } from "./settled.ts";
-import { ending } from "./shard_facts.ts";
+import { settled, settleDeadline, unheard } from "../facts/settled.ts";
+import { ending } from "../facts/shard_facts.ts";
 import { surplusOf } from "./surplus.ts";
 
 /** Decides for every model that the catalog has or that something runs of. */
@@ -22,6 +22,12 @@ export function decideModels(pass: Pass): void {
     ...pass.world.catalog.catalog.models.map((model) => model.name),
     ...byModel.keys(),
   ]);
+  if (pass.world.catalog.revision === 0) {
+    for (const name of [...names].sort()) {
+      waitFor(pass, name, "settling", "no catalog has ever been applied, so nothing is taken away");
+    }
+    return;
+  }
   if (!settled(pass.world, pass.now)) {
     const missing = unheard(pass.world);
     for (const name of [...names].sort()) {
@@ -83,7 +89,7 @@ interface Fleet {
 }
 
 /** The model's replicas as the draft has them now. */
-export function fleetOf(pass: Pass, ids: readonly string[]): Fleet {
+function fleetOf(pass: Pass, ids: readonly string[]): Fleet {
   const all = ids.flatMap((id) => pass.draft.replicas.get(id) ?? []);
   const live = all.filter((each) => !ending(each) && !away(pass.world, each, pass.now));
   return {
@@ -101,7 +107,8 @@ function markRetiring(pass: Pass, model: Model | undefined, ids: readonly string
   for (const replica of fleetOf(pass, ids).live) {
     const reason = factualReason(pass, model, replica);
     if (reason !== undefined) {
-      if (replica.retiring === undefined) {
+      const before = replica.retiring?.reason;
+      if (before === undefined || (before !== reason && !chosen(before))) {
         act(pass, { kind: "retire_replica", replica: replica.id, reason });
       }
     } else if (replica.retiring !== undefined && !chosen(replica.retiring.reason)) {
@@ -116,11 +123,12 @@ function factualReason(
   replica: Replica,
 ): RetireReason | undefined {
   if (model === undefined) return "model_removed";
-  if (profileOf(model, replica.fingerprint) === undefined) return "profile_changed";
   const drained = replica.shards.some((shard) =>
     pass.world.decisions.nodes.get(shard.node)?.kind === "drain"
   );
-  return drained ? "node_draining" : undefined;
+  // Before a changed profile: that one may wait for as long as it likes, an operator may not.
+  if (drained) return "node_draining";
+  return profileOf(model, replica.fingerprint) === undefined ? "profile_changed" : undefined;
 }
 
 /** Reasons that are a choice among equals, taken back when the number is wanted again. */

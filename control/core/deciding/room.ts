@@ -8,7 +8,7 @@ import { place, type Placed } from "../placing/place.ts";
 import { replicaId, specsOf } from "../placing/spec.ts";
 import type { EpochMs } from "../ids.ts";
 import type { Replica, World } from "../world.ts";
-import { circumstance, WHAT_HELPS } from "./circumstance.ts";
+import { circumstance, WHAT_HELPS } from "../facts/circumstance.ts";
 import { CLEAN_RECORD, nextRevision } from "./draft.ts";
 import { act, type Pass } from "./pass.ts";
 

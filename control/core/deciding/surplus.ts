@@ -1,8 +1,8 @@
 /** Which replicas go when more run than are wanted. */
 import type { EpochMs } from "../ids.ts";
 import type { Replica, RetireReason, World } from "../world.ts";
-import { settleDeadline } from "./settled.ts";
-import { workOf } from "./work.ts";
+import { settleDeadline } from "../facts/settled.ts";
+import { workOf } from "../facts/work.ts";
 
 export interface Surplus {
   readonly go: readonly { readonly replica: Replica; readonly reason: RetireReason }[];

@@ -4,7 +4,7 @@
  */
 import type { Plain } from "@heddle/proto/plain";
 import type { ShardReport, ShardSpec } from "@heddle/proto/gen/types";
-import { ended } from "../deciding/shard_facts.ts";
+import { ended } from "../facts/shard_facts.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
 import type { Replica, Shard, World } from "../world.ts";
 import { observedShard, withReplica } from "./shards.ts";

@@ -3,7 +3,7 @@ import { compareRevisions, decodeRevision } from "@heddle/proto/revision";
 import type { CommandResultSeen } from "../event.ts";
 import type { EpochMs } from "../ids.ts";
 import type { ObservedShard, Shard, World } from "../world.ts";
-import { NOT_ON_NODE } from "../deciding/replica_judgement.ts";
+import { NOT_ON_NODE } from "../facts/replica_judgement.ts";
 import { findShard, seen, withShard } from "./shards.ts";
 
 /** An agent's word for a shard that it has nothing of. */

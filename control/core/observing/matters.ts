@@ -1,7 +1,7 @@
 /** Which events can change a decision. The others are folded in and looked at when something else is. */
 import type { Plain } from "@heddle/proto/plain";
 import type { Inventory } from "@heddle/proto/gen/types";
-import { reach } from "../deciding/node_state.ts";
+import { reach } from "../facts/node_state.ts";
 import type { Event, HeartbeatSeen } from "../event.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
 import type { World } from "../world.ts";

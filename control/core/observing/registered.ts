@@ -4,9 +4,9 @@
  */
 import type { Plain } from "@heddle/proto/plain";
 import type { Inventory, ShardReport } from "@heddle/proto/gen/types";
-import { reach } from "../deciding/node_state.ts";
-import { ended } from "../deciding/shard_facts.ts";
-import { MACHINE_RESTARTED, NOT_ON_NODE } from "../deciding/replica_judgement.ts";
+import { reach } from "../facts/node_state.ts";
+import { ended } from "../facts/shard_facts.ts";
+import { MACHINE_RESTARTED, NOT_ON_NODE } from "../facts/replica_judgement.ts";
 import type { Registered } from "../event.ts";
 import { compareRevisions } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";

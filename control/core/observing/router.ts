@@ -1,6 +1,7 @@
 /** Routers say what they do, and ask for models that sleep. */
 import { compareRevisions } from "@heddle/proto/revision";
 import { CLEAN_RECORD } from "../deciding/draft.ts";
+import { ending } from "../facts/shard_facts.ts";
 import type { RouterEvent } from "../event.ts";
 import type { EpochMs } from "../ids.ts";
 import type { ModelRecord, World } from "../world.ts";
@@ -39,11 +40,16 @@ export function observeWake(world: World, model: string, now: EpochMs): World {
   return known ? withDemand(world, new Set([model]), now) : world;
 }
 
-/** Models of the report with requests new, waiting or in flight. */
+/**
+ * Models of the report with requests new, waiting or in flight. Only of those that run: what sleeps
+ * is started by a wake, which comes after authentication and limits, and by nothing else.
+ */
 function demanded(world: World, { replicas, models }: Report): ReadonlySet<string> {
+  const running = new Set<string>();
+  for (const replica of world.replicas.values()) if (!ending(replica)) running.add(replica.model);
   const names = new Set<string>();
   for (const [model, load] of models) {
-    if (load.requests > 0 || load.waiting > 0) names.add(model);
+    if ((load.requests > 0 || load.waiting > 0) && running.has(model)) names.add(model);
   }
   for (const [id, load] of replicas) {
     const model = world.replicas.get(id)?.model;

@@ -3,7 +3,7 @@ import { decodeRevision } from "@heddle/proto/revision";
 import { decodeShardState } from "@heddle/proto/shard_state";
 import type { Plain } from "@heddle/proto/plain";
 import type { ShardStatus } from "@heddle/proto/gen/types";
-import { leader, serving, whole } from "../deciding/shard_facts.ts";
+import { leader, serving, whole } from "../facts/shard_facts.ts";
 import type { EpochMs, NodeId, ShardId } from "../ids.ts";
 import type { Node, ObservedShard, Replica, Shard, World } from "../world.ts";
 

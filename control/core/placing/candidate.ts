@@ -2,14 +2,16 @@
 import type { Plain } from "@heddle/proto/plain";
 import type { Gpu, Hca, Inventory } from "@heddle/proto/gen/types";
 import type { NodeState } from "@heddle/proto/node_state";
-import { nodeState } from "../deciding/node_state.ts";
-import { holds } from "../deciding/shard_facts.ts";
+import { nodeState } from "../facts/node_state.ts";
+import { holds } from "../facts/shard_facts.ts";
 import type { EpochMs, NodeId, ShardId } from "../ids.ts";
 import type { Node, Shard, World } from "../world.ts";
 
 export interface Candidate {
   readonly name: NodeId;
   readonly state: NodeState;
+  /** It has registered with this control; one that is only known has nothing to place on. */
+  readonly registered: boolean;
   /** Its stream is open, so that a command reaches it. */
   readonly connected: boolean;
   readonly address: string;
@@ -39,7 +41,7 @@ interface Holding {
   readonly shard: Shard;
 }
 
-/** Every registered node, by name. */
+/** Every node that is known, by name; also those that have not registered yet. */
 export function candidates(world: World, now: EpochMs): ReadonlyMap<NodeId, Candidate> {
   const holdings = new Map<NodeId, Holding[]>();
   for (const replica of world.replicas.values()) {
@@ -50,13 +52,56 @@ export function candidates(world: World, now: EpochMs): ReadonlyMap<NodeId, Cand
       holdings.set(shard.node, there);
     }
   }
-  const names = [...world.nodes.keys()].sort();
-  return new Map(names.flatMap((name) => {
+  const names = [...new Set([...world.knownNodes, ...world.nodes.keys()])].sort();
+  return new Map(names.map((name) => {
     const node = world.nodes.get(name);
-    if (node === undefined) return [];
-    return [[name, candidate(world, node, holdings.get(name) ?? [], now)]];
+    return [
+      name,
+      node === undefined
+        ? unregistered(world, name, now)
+        : candidate(world, node, holdings.get(name) ?? [], now),
+    ];
   }));
 }
+
+function unregistered(world: World, name: NodeId, now: EpochMs): Candidate {
+  return {
+    name,
+    state: nodeState(world, name, false, now),
+    registered: false,
+    connected: false,
+    address: "",
+    inventory: NOTHING_KNOWN,
+    labels: world.decisions.labels.get(name) ?? {},
+    freeGpus: [],
+    heldGpuCount: 0,
+    heldPorts: [],
+    promisedMemoryBytes: 0,
+    models: new Map(),
+  };
+}
+
+const NOTHING_KNOWN: Plain<Inventory> = {
+  hostname: "",
+  os: "",
+  arch: "",
+  cpuCount: 0,
+  driverVersion: "",
+  gpus: [],
+  hcas: [],
+  fabrics: [],
+  engines: [],
+  enginesProbed: false,
+  modelDirs: [],
+  modelFiles: [],
+  modelFilesPresent: false,
+  enginePortFirst: 0,
+  enginePortLast: 0,
+  enginePortBlock: 0,
+  problems: [],
+  labels: {},
+  managementInterface: "",
+};
 
 function candidate(
   world: World,
@@ -68,6 +113,7 @@ function candidate(
   const empty: Candidate = {
     name: node.name,
     state: nodeState(world, node.name, holdings.length > 0, now),
+    registered: true,
     connected: node.connected,
     address: node.address,
     inventory,

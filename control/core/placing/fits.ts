@@ -23,7 +23,7 @@ const MIB = 2 ** 20;
 const GPU_OVERHEAD_MIB = 1_024;
 
 /** Cheapest first; the first no of a node is the one that is shown. */
-export const FITS: readonly Fit[] = [
+const FITS: readonly Fit[] = [
   fitState,
   fitSelector,
   fitGpuClass,
@@ -47,7 +47,11 @@ export function firstRejection(
   return undefined;
 }
 
-function fitState(_request: PlaceRequest, { name, state, connected }: Candidate) {
+function fitState(_request: PlaceRequest, candidate: Candidate) {
+  const { name, state, registered, connected } = candidate;
+  if (!registered && state !== "lost") {
+    return reject(name, "not_registered", "control has not heard from it since it started");
+  }
   switch (state) {
     case "ready":
       return connected ? undefined : reject(name, "unreachable", "its stream is closed");

@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import type { Model } from "../catalog.ts";
-import { observe } from "../observe.ts";
+import { observe } from "../observing/observe.ts";
 import { firstProfile, modelOf, type NodeShape, T0, worldWith } from "../testing/builders.ts";
 import type { World } from "../world.ts";
 import { candidates } from "./candidate.ts";

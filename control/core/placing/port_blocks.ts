@@ -21,6 +21,6 @@ export function blockCount(candidate: Candidate): number {
 }
 
 /** Held blocks may lie askew when the node's range was changed under them. */
-export function overlaps(a: PortRange, b: PortRange): boolean {
+function overlaps(a: PortRange, b: PortRange): boolean {
   return a.first < b.first + b.count && b.first < a.first + a.count;
 }

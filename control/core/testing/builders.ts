@@ -5,7 +5,7 @@ import type { Catalog, Model, Profile } from "../catalog.ts";
 import { catalogSchema, EMPTY_CATALOG } from "../catalog.ts";
 import type { Registered } from "../event.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
-import { observe } from "../observe.ts";
+import { observe } from "../observing/observe.ts";
 import { NO_DECISIONS, type Remembered, startWorld, type World } from "../world.ts";
 
 /** When tests begin. Any number does; this one shows that nothing starts from 0. */

@@ -7,11 +7,11 @@ import type { Catalog } from "../catalog.ts";
 import { checkPlan } from "../check_plan.ts";
 import type { Event } from "../event.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
-import { observe } from "../observe.ts";
+import { observe } from "../observing/observe.ts";
 import type { Plan } from "../plan.ts";
 import { publish } from "../publish.ts";
 import { isCommand, reconcile } from "../reconcile.ts";
-import { record } from "../record.ts";
+import { record } from "../deciding/record.ts";
 import { type StoreRecord, storeRecords } from "../store_record.ts";
 import { DEFAULT_TIMINGS, type Timings } from "../timings.ts";
 import {

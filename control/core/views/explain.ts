@@ -1,7 +1,7 @@
 /** Why a model is placed as it is, or is not, asked of placement itself and not of what it said. */
 import type { Model } from "../catalog.ts";
 import { byPriority } from "../deciding/room.ts";
-import { ending } from "../deciding/shard_facts.ts";
+import { ending } from "../facts/shard_facts.ts";
 import type { EpochMs } from "../ids.ts";
 import { candidates } from "../placing/candidate.ts";
 import { summarise } from "../placing/explain.ts";

@@ -1,8 +1,8 @@
 /** Models as operators see them. */
 import type { Model } from "../catalog.ts";
-import { desired } from "../deciding/desired.ts";
+import { desired } from "../facts/desired.ts";
 import { CLEAN_RECORD } from "../deciding/draft.ts";
-import { modelReason } from "../deciding/model_reason.ts";
+import { modelReason } from "../facts/model_reason.ts";
 import type { EpochMs } from "../ids.ts";
 import type { Replica, World } from "../world.ts";
 import { replicaState } from "./replicas.ts";

@@ -1,6 +1,6 @@
 /** Nodes as operators see them. */
-import { nodeState } from "../deciding/node_state.ts";
-import { holds } from "../deciding/shard_facts.ts";
+import { nodeState } from "../facts/node_state.ts";
+import { holds } from "../facts/shard_facts.ts";
 import type { EpochMs, NodeId, ReplicaId } from "../ids.ts";
 import type { World } from "../world.ts";
 import type { NodeView } from "../views.ts";

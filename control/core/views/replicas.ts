@@ -1,8 +1,8 @@
 /** Replicas as operators see them. */
 import type { ReplicaState } from "@heddle/proto/replica_state";
-import { reach } from "../deciding/node_state.ts";
-import { leader } from "../deciding/shard_facts.ts";
-import { inFlightOf } from "../deciding/work.ts";
+import { reach } from "../facts/node_state.ts";
+import { leader } from "../facts/shard_facts.ts";
+import { inFlightOf } from "../facts/work.ts";
 import type { EpochMs } from "../ids.ts";
 import type { Replica, Shard, World } from "../world.ts";
 import type { ReplicaView, ShardView } from "../views.ts";

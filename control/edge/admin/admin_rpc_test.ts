@@ -8,7 +8,7 @@ import { connectRpc } from "@heddle/common/rpc_client";
 import { startRpcServer } from "@heddle/common/rpc_server";
 import { parseCatalog } from "../../core/catalog.ts";
 import type { OperatorEvent } from "../../core/event.ts";
-import { observe } from "../../core/observe.ts";
+import { observe } from "../../core/observing/observe.ts";
 import { NO_DECISIONS, startWorld, type World } from "../../core/world.ts";
 import { BoundedQueue } from "../bounded_queue.ts";
 import { Listener, REALM } from "../listener_fake.ts";

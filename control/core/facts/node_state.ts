@@ -6,7 +6,7 @@ import type { World } from "../world.ts";
 export type Reach = "reachable" | "unreachable" | "lost";
 
 /** Since the node's last message. One that this control never heard from is silent since the start. */
-export function silentMs(world: World, node: NodeId, now: EpochMs): number {
+function silentMs(world: World, node: NodeId, now: EpochMs): number {
   return now - (world.nodes.get(node)?.lastSeenAt ?? world.startedAt);
 }
 

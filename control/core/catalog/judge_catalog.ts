@@ -1,9 +1,9 @@
 /** Whether a new catalog may be acted on at once, or is so large a change that a person must say so. */
-import { type Catalog, findModel } from "./catalog.ts";
-import { settled } from "./deciding/settled.ts";
-import { ending } from "./deciding/shard_facts.ts";
-import type { EpochMs } from "./ids.ts";
-import type { World } from "./world.ts";
+import { type Catalog, findModel } from "../catalog.ts";
+import { settled } from "../facts/settled.ts";
+import { ending } from "../facts/shard_facts.ts";
+import type { EpochMs } from "../ids.ts";
+import type { World } from "../world.ts";
 
 export type CatalogVerdict =
   | { readonly kind: "apply" }

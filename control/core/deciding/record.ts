@@ -1,9 +1,9 @@
 /** Makes a plan's decisions part of the world, before anything of it is sent. */
 import type { Revision } from "@heddle/proto/revision";
-import { apply, CLEAN_RECORD, draftOf } from "./deciding/draft.ts";
-import type { EpochMs } from "./ids.ts";
-import type { Action, Plan } from "./plan.ts";
-import type { World } from "./world.ts";
+import { apply, CLEAN_RECORD, draftOf } from "./draft.ts";
+import type { EpochMs } from "../ids.ts";
+import type { Action, Plan } from "../plan.ts";
+import type { World } from "../world.ts";
 
 /** The world in which every command of the plan is in flight. The same world when it decides nothing. */
 export function record(world: World, plan: Plan, now: EpochMs): World {

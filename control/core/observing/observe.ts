@@ -2,16 +2,16 @@
  * Folds what happened into the world. Facts only: what to do about them is for `reconcile`. Anything
  * about a node, shard or router that the world does not know is ignored, never an error: it is late.
  */
-import type { Event } from "./event.ts";
-import type { EpochMs } from "./ids.ts";
-import type { World } from "./world.ts";
-import { observeCatalog } from "./observing/catalog.ts";
-import { observeCommandResult } from "./observing/command_result.ts";
-import { observeHeartbeats } from "./observing/heartbeat.ts";
-import { observeOperator } from "./observing/operator.ts";
-import { observeRegistered } from "./observing/registered.ts";
-import { observeReport, observeWake } from "./observing/router.ts";
-import { observeShardStatus } from "./observing/shard_status.ts";
+import type { Event } from "../event.ts";
+import type { EpochMs } from "../ids.ts";
+import type { World } from "../world.ts";
+import { observeCatalog } from "./catalog.ts";
+import { observeCommandResult } from "./command_result.ts";
+import { observeHeartbeats } from "./heartbeat.ts";
+import { observeOperator } from "./operator.ts";
+import { observeRegistered } from "./registered.ts";
+import { observeReport, observeWake } from "./router.ts";
+import { observeShardStatus } from "./shard_status.ts";
 
 /** The world after `event`; the same object when it changed nothing. Pure. */
 export function observe(world: World, event: Event, now: EpochMs): World {
