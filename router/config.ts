@@ -39,9 +39,11 @@ const modelSchema = z.strictObject({
 const timeoutsSchema = z.strictObject({
   connect: duration().default("3s").describe("Longest wait for a connection to an engine"),
   first_byte: duration().default("2m")
-    .describe("Longest silence of an engine before its answer begins, its own queue included"),
+    .describe("Longest silence of an engine before a stream begins, its own queue included"),
   first_byte_per_1k_tokens: duration().default("2s")
-    .describe("What is added to first_byte for every 1,000 tokens of the prompt, as estimated"),
+    .describe("What is added to all of these for every 1,000 tokens of the prompt, as estimated"),
+  whole_answer: duration().default("10m")
+    .describe("Longest wait for an answer that is not streamed"),
   between_chunks: duration().default("2m")
     .describe("Longest silence of an engine inside an answer"),
   hold: duration().default("60s")
@@ -101,6 +103,7 @@ export interface Timeouts {
   readonly connectMs: number;
   readonly firstByteMs: number;
   readonly firstBytePer1kTokensMs: number;
+  readonly wholeAnswerMs: number;
   readonly betweenChunksMs: number;
   readonly holdMs: number;
 }
@@ -158,6 +161,7 @@ export function settingsOf(config: Config, hostname: string): Settings {
       connectMs: ms(config.timeouts.connect),
       firstByteMs: ms(config.timeouts.first_byte),
       firstBytePer1kTokensMs: ms(config.timeouts.first_byte_per_1k_tokens),
+      wholeAnswerMs: ms(config.timeouts.whole_answer),
       betweenChunksMs: ms(config.timeouts.between_chunks),
       holdMs: ms(config.timeouts.hold),
     },
@@ -298,7 +302,7 @@ function nameConflicts({ control, endpoints, models }: Config): readonly Complai
 
 function durationConflicts(config: Config): readonly Complaint[] {
   const found: Complaint[] = [];
-  for (const key of ["connect", "first_byte", "between_chunks"] as const) {
+  for (const key of ["connect", "first_byte", "whole_answer", "between_chunks"] as const) {
     if (parseDurationMs(config.timeouts[key]) === 0) {
       found.push([["timeouts", key], "want more than 0s"]);
     }

@@ -50,6 +50,9 @@ export interface Forwarded {
  */
 const SUSPECT_TRIES_MAX = 3;
 
+/** No prompt that an engine takes is read for longer than this. */
+const PROMPT_MS_MAX = 1_800_000;
+
 /** Never throws for what engines and clients do. */
 export async function forward(
   reply: Reply,
@@ -101,9 +104,7 @@ class Progress {
       endpoint,
       request,
       requestId,
-      firstByteTimeoutMs: timeouts.firstByteMs +
-        timeouts.firstBytePer1kTokensMs * request.promptTokensEstimate / 1_000,
-      idleTimeoutMs: timeouts.betweenChunksMs,
+      ...waits(request, timeouts),
       onContent: this.#contentClock(endpoint.model),
     });
   }
@@ -176,6 +177,21 @@ class Progress {
       firstContentMs: this.#firstContentMs,
     };
   }
+}
+
+/**
+ * How long an engine may be silent. A long prompt takes long to read, also between the role and the
+ * first token; an answer that is not streamed is silent until all of it has been written.
+ */
+function waits({ stream, promptTokensEstimate }: ParsedRequest, timeouts: Timeouts) {
+  const promptMs = Math.min(
+    timeouts.firstBytePer1kTokensMs * promptTokensEstimate / 1_000,
+    PROMPT_MS_MAX,
+  );
+  return {
+    firstByteTimeoutMs: (stream ? timeouts.firstByteMs : timeouts.wholeAnswerMs) + promptMs,
+    idleTimeoutMs: timeouts.betweenChunksMs + promptMs,
+  };
 }
 
 function brokenBy({ outcome }: Failure): Outcome {

@@ -90,10 +90,12 @@ Deno.test("an engine that is silent for ever is a 504 when there is no other", a
   await using silent = await startEngine(() => {});
   await using router = await runRouter({
     endpoints: endpointsAt(silent.url),
-    timeouts: { first_byte: "50ms", first_byte_per_1k_tokens: "0s" },
+    timeouts: { first_byte: "50ms", whole_answer: "90ms", first_byte_per_1k_tokens: "0s" },
   });
-  const response = await router.post("/v1/chat/completions", CHAT);
-  deepEqual([response.status, (await response.json()).error.code], [504, "engine_timeout"]);
+  for (const stream of [true, false]) {
+    const response = await router.post("/v1/chat/completions", { ...CHAT, stream });
+    deepEqual([response.status, (await response.json()).error.code], [504, "engine_timeout"]);
+  }
 });
 
 Deno.test("a request that breaks every engine it meets stops after three", async () => {

@@ -72,7 +72,12 @@ Deno.test("every counter is back at zero and every request has one record, whate
       ...endpoint,
       priority: -index,
     })),
-    timeouts: { first_byte: "60ms", between_chunks: "60ms", first_byte_per_1k_tokens: "0s" },
+    timeouts: {
+      first_byte: "60ms",
+      whole_answer: "60ms",
+      between_chunks: "60ms",
+      first_byte_per_1k_tokens: "0s",
+    },
   });
   let expected = 0;
   await fc.assert(

@@ -86,6 +86,44 @@ Deno.test("models are listed with their aliases, and found by names with slashes
   deepEqual([missing.status, (await missing.json()).error.code], [404, "model_not_found"]);
 });
 
+Deno.test("names in any script work, in the body, in headers and on the wire", async () => {
+  await using engine = await startEngine(HEALTHY);
+  await using router = await runRouter({
+    endpoints: [{
+      name: "e",
+      url: engine.url,
+      models: [{ name: "模型 1", served_name: "модель" }],
+    }],
+  });
+  const response = await router.post("/v1/chat/completions", { ...CHAT, model: "模型 1" });
+  equal(response.status, 200);
+  equal(response.headers.get("x-heddle-model"), encodeURIComponent("模型 1"));
+  await response.body?.cancel();
+  equal(JSON.parse(engine.calls[0]?.body ?? "").model, "модель");
+  const card = await fetch(`${router.url}/v1/models/${encodeURIComponent("模型 1")}`);
+  equal((await card.json()).id, "模型 1");
+});
+
+Deno.test("embeddings come in the encoding that was asked for", async () => {
+  await using engine = await startEngine((call) =>
+    sendJson(call, 200, {
+      object: "list",
+      data: [{ object: "embedding", index: 0, embedding: [0.5, -0.25, 1] }],
+      usage: { prompt_tokens: 3, total_tokens: 3 },
+    })
+  );
+  await using router = await runRouter({ endpoints: endpointsAt(engine.url) });
+  for (const [asked, want] of [["base64", "AAAAPwAAgL4AAIA/"], ["float", [0.5, -0.25, 1]]]) {
+    const response = await router.post("/v1/embeddings", {
+      model: "m",
+      input: "x",
+      encoding_format: asked,
+    });
+    deepEqual((await response.json()).data[0].embedding, want);
+  }
+  deepEqual((await router.record(1)).usage, { promptTokens: 3, completionTokens: 0 });
+});
+
 Deno.test("what fails before any content is answered by another replica", async (test) => {
   const failures = {
     "cut before the head": cut,

@@ -3,7 +3,9 @@
  * the client's: only members that belong to the router are changed, in `upstreamBody`.
  */
 import { type JsonObject, memberOf, memberValue, scanObject } from "../json_scan.ts";
+import type { EmbeddingEncoding } from "../embeddings.ts";
 import { next, refuse, type Step } from "./outcome.ts";
+import { estimatePromptTokens } from "./prompt_estimate.ts";
 import type { InferenceRoute } from "./route.ts";
 import { includeUsage, type MemberEdit, splice } from "../splice.ts";
 
@@ -17,14 +19,12 @@ export interface ParsedRequest {
   readonly stream: boolean;
   /** The client wants the usage chunk itself. */
   readonly wantsUsage: boolean;
-  /** Tokens of the prompt, by its length: for timeouts and reservations, never for billing. */
+  /** How the vectors of an embeddings answer are to come. */
+  readonly embeddingEncoding: EmbeddingEncoding;
   readonly promptTokensEstimate: number;
   /** What the router adds or takes out on the way to any engine. */
   readonly edits: readonly MemberEdit[];
 }
-
-/** Bytes of JSON per token in ordinary text; images and code differ, and nothing exact hangs on it. */
-const BYTES_PER_TOKEN = 4;
 
 /** More choices than anyone needs, and few enough that one request cannot fill an engine. */
 const CHOICES_MAX = 128;
@@ -81,7 +81,8 @@ export function parseRequest(route: InferenceRoute, bytes: Uint8Array): Step<Par
     model,
     stream,
     wantsUsage: stream && usage === undefined,
-    promptTokensEstimate: Math.ceil(bytes.length / BYTES_PER_TOKEN),
+    embeddingEncoding: read("encoding_format") === "base64" ? "base64" : "float",
+    promptTokensEstimate: estimatePromptTokens(bytes),
     edits: [
       ...object.members.filter(({ key }) => ROUTERS_OWN.has(key))
         .map(({ key }) => ({ kind: "remove", key }) as const),

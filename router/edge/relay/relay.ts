@@ -54,7 +54,10 @@ async function relayed(
 ): Promise<Relayed> {
   const { endpoint, request } = options;
   const secrets = secretsOf(endpoint);
-  const headers = { "x-heddle-replica": endpoint.replicaId, "x-heddle-model": endpoint.model };
+  const headers = {
+    "x-heddle-replica": headerValue(endpoint.replicaId),
+    "x-heddle-model": headerValue(endpoint.model),
+  };
   if (answer.status < 200 || answer.status > 299) {
     return { kind: "failed", failure: await refusal(answer, secrets) };
   }
@@ -116,6 +119,11 @@ async function refusal(answer: UpstreamResponse, secrets: readonly string[]): Pr
   const body = await readWhole(answer, ERROR_BYTES_MAX);
   const error = readEngineError({ status: answer.status, body: body.bytes, secrets });
   return failureOfEngine(error, retryAfterMs(answer.headers));
+}
+
+// A header holds visible ASCII; a name in another script is percent-encoded.
+function headerValue(text: string): string {
+  return /^[\x21-\x7e]+$/.test(text) ? text : encodeURIComponent(text);
 }
 
 // A path as served name, an address and a key say more of the fleet than a client should know.

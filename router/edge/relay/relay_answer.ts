@@ -1,4 +1,5 @@
 /** Relays an answer that is one whole document: nothing goes out before all of it is here. */
+import { reencoded } from "../../core/embeddings.ts";
 import type { ParsedRequest } from "../../core/request/request.ts";
 import { judgeAnswer } from "../../core/usage_answer.ts";
 import { failureOfEngine, failureOfGarbage } from "./failure.ts";
@@ -42,8 +43,15 @@ export async function relayAnswer(
     return garbage("The engine answered a request for a stream with a document");
   }
   options.onContent();
-  reply.whole(200, options.headers, bytes);
+  reply.whole(200, options.headers, bodyFor(options.request, json.value) ?? bytes);
   return { kind: "served", work };
+}
+
+/** The body when it must be another than the engine's. */
+function bodyFor({ route, embeddingEncoding }: ParsedRequest, json: unknown): string | undefined {
+  if (route.name !== "embeddings") return undefined;
+  const changed = reencoded(json, embeddingEncoding);
+  return changed === undefined ? undefined : JSON.stringify(changed);
 }
 
 function garbage(message: string): Relayed {
