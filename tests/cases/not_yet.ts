@@ -5,7 +5,6 @@
 export const NOT_YET: ReadonlyMap<string, string> = new Map([
   ["R05", "CORS"],
   ["R07", "the transcription route"],
-  ["R08", "embeddings in the encoding that was asked for"],
   ["R13", "a policy for media that a request names by URL"],
   ["R16", "the rerank route"],
   ["R17", "the count_tokens route"],
