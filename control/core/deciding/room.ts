@@ -6,7 +6,8 @@ import { type Candidate, candidates, candidatesWithout, withShard } from "../pla
 import { summarise } from "../placing/explain.ts";
 import { place, type Placed } from "../placing/place.ts";
 import { replicaId, specsOf } from "../placing/spec.ts";
-import type { EpochMs } from "../ids.ts";
+import type { Revision } from "@heddle/proto/revision";
+import type { EpochMs, ReplicaId } from "../ids.ts";
 import type { Replica, World } from "../world.ts";
 import { circumstance, WHAT_HELPS } from "../facts/circumstance.ts";
 import { CLEAN_RECORD, nextRevision } from "./draft.ts";
@@ -84,9 +85,17 @@ function drafted(pass: Pass): World {
   return { ...pass.world, replicas: pass.draft.replicas };
 }
 
+/** A restored backup can give a term again, and with it an id that some node still runs. */
+function freshId(pass: Pass, model: Model): { revision: Revision; replica: ReplicaId } {
+  for (;;) {
+    const revision = nextRevision(pass.draft);
+    const replica = replicaId(model.name, revision);
+    if (!pass.draft.replicas.has(replica)) return { revision, replica };
+  }
+}
+
 function take(pass: Pass, model: Model, profile: Profile, placed: Placed): void {
-  const revision = nextRevision(pass.draft);
-  const replica = replicaId(model.name, revision);
+  const { revision, replica } = freshId(pass, model);
   const shards = specsOf({ model, profile }, placed, replica, pass.world.timings.stopTimeoutMs);
   act(pass, {
     kind: "place_replica",

@@ -1,0 +1,110 @@
+import { deepEqual, equal, ok } from "node:assert/strict";
+import type { Heartbeat } from "@heddle/proto/gen/agent";
+import type { Plain } from "@heddle/proto/plain";
+import type { HeartbeatSeen } from "../event.ts";
+import { gpu, modelOf, registered, T0, world, worldWith } from "../testing/builders.ts";
+import { matters } from "./matters.ts";
+import { observe } from "./observe.ts";
+
+function beat(node: string, change: Partial<Plain<Heartbeat>> = {}): HeartbeatSeen {
+  return {
+    kind: "heartbeat",
+    node,
+    heartbeat: {
+      gpus: [],
+      hcas: [],
+      fabrics: [],
+      hardwarePresent: false,
+      modelDirs: [],
+      modelFiles: [],
+      modelFilesPresent: false,
+      engines: [],
+      enginesPresent: false,
+      problems: [],
+      loads: [],
+      ...change,
+    },
+  };
+}
+
+Deno.test("observe() keeps lists that a node has no news about, and drops those it says are empty", () => {
+  const shape = { modelFiles: [["/models/a", 1]] as const };
+  let so = observe(world(), registered("n1", shape), T0);
+  const quiet = registered("n1");
+  const noNews = {
+    ...quiet.inventory,
+    modelFiles: [],
+    modelFilesPresent: false,
+    engines: [],
+    enginesProbed: false,
+  };
+  so = observe(so, { ...quiet, inventory: noNews }, T0);
+  equal(so.nodes.get("n1")?.inventory.modelFiles.length, 1);
+  equal(so.nodes.get("n1")?.inventory.engines.length, 4);
+  so = observe(so, beat("n1", { modelFilesPresent: true }), T0);
+  equal(so.nodes.get("n1")?.inventory.modelFiles.length, 0);
+  so = observe(so, beat("n1", { enginesPresent: true }), T0);
+  equal(so.nodes.get("n1")?.inventory.engines.length, 0);
+});
+
+Deno.test("observe() ignores a heartbeat of a node that has not registered", () => {
+  const so = world();
+  equal(observe(so, beat("n1"), T0), so);
+});
+
+Deno.test("observe() raises the term above what a new agent has accepted, once", () => {
+  const highestRevision = { term: 7, sequence: 3 };
+  const so = observe(world(), registered("n1", {}, { highestRevision }), T0);
+  equal(so.term, 8);
+  const own = { term: 8, sequence: 0 };
+  equal(observe(so, registered("n1", {}, { highestRevision: own }), T0).term, 8);
+  const foreign = { term: 8, sequence: 40 };
+  equal(observe(so, registered("n1", {}, { highestRevision: foreign }), T0).term, 9);
+});
+
+Deno.test("observe() raises the term above what a router has applied from another control", () => {
+  const so = observe(world(), {
+    kind: "router_report",
+    router: "r/1",
+    version: "",
+    instance: "",
+    applied: { term: 4, sequence: 1 },
+    replicas: new Map(),
+    models: new Map(),
+  }, T0);
+  equal(so.term, 5);
+});
+
+Deno.test("observe() lets an operator's decision outlive a registration of its node", () => {
+  let so = worldWith([], { n1: {} });
+  so = observe(so, { kind: "cordon", node: "n1", by: "ops", reason: "fan" }, T0);
+  so = observe(so, registered("n1", {}, { agentInstance: "agent-2" }), T0 + 1);
+  deepEqual(so.decisions.nodes.get("n1"), { kind: "cordon", by: "ops", reason: "fan", at: T0 });
+});
+
+Deno.test("matters() is true for a heartbeat only where it can change a decision", () => {
+  const so = worldWith([modelOf({ name: "m" })], { n1: { gpus: 1 } });
+  const healthy = { ...gpu("n1", 0), temperatureCelsius: 71, memoryUsedMib: 40_000 };
+  const sick = { ...healthy, problems: [{ reason: "xid_fatal", detail: "", remedy: "" }] };
+  equal(matters(so, beat("n1"), T0), false);
+  const cards = (...gpus: readonly typeof sick[]) => beat("n1", { hardwarePresent: true, gpus });
+  equal(matters(so, cards({ ...healthy, problems: [] }), T0), false);
+  equal(matters(so, cards(sick), T0), true);
+  equal(matters(so, beat("n1"), T0 + 15_000), true);
+  equal(matters(so, beat("n1", { enginesPresent: true }), T0), true);
+});
+
+Deno.test("observe() starts nothing from a router's count of requests for a model that sleeps", () => {
+  const report = (requests: number) => ({
+    kind: "router_report" as const,
+    router: "r/1",
+    version: "",
+    instance: "",
+    applied: { term: 0, sequence: 0 },
+    replicas: new Map(),
+    models: new Map([["m", { waiting: 1, requests, failures: 0 }]]),
+  });
+  const so = observe(world([modelOf({ name: "m", scaling: { min: 0 } })]), report(9), T0);
+  equal(so.models.get("m")?.demandAt, undefined);
+  ok(observe(so, { kind: "wake", model: "m" }, T0).models.get("m")?.demandAt === T0);
+});
