@@ -1,6 +1,6 @@
 /** heddle-agent: sees a node's hardware, and starts, watches and stops its engines. */
 import { X509Certificate } from "node:crypto";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { toJsonString } from "@bufbuild/protobuf";
 import { formatComplaints, loadConfig, parseConfig } from "@heddle/common/config_file";
@@ -11,8 +11,9 @@ import { readTlsFiles } from "@heddle/common/mtls_files";
 import { type ProgramFlags, runProgram } from "@heddle/common/program";
 import { HeddleError } from "@heddle/proto/error";
 import { InventorySchema } from "@heddle/proto/gen/types";
-import { type AgentOptions, buildAgent, managementAddress, runAgent } from "./agent.ts";
+import { type AgentOptions, inspect, runAgent } from "./agent.ts";
 import { type Config, configSchema, metricsAddress } from "./config.ts";
+import { inventoryTable } from "./core/host/inventory_table.ts";
 import { stopEngines } from "./stop_engines.ts";
 
 const CONFIG_FILE = "/etc/heddle/agent.yaml";
@@ -33,7 +34,11 @@ await runProgram({
     state: "state directory",
     tls: "folder with cert.pem, key.pem and ca.pem",
     "stop-engines": '"yes": stop every engine of this state directory, wait, and exit',
-    inventory: '"json": print what this node has and exit; needs no control',
+    inventory: "json or table: print what this node has and exit; needs no control",
+    capture: "with --inventory: also write what was read into this folder, masked",
+    replay: "with --inventory: look at such a folder instead of at this machine",
+    sysfs: "where sysfs is readable",
+    "nvidia-smi": 'path of nvidia-smi; "none" for a node without',
   },
   checkConfig: (file) => loadConfig(configSchema, file),
   run: main,
@@ -44,10 +49,10 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
   const options: AgentOptions = {
     config,
     node: await nodeName(config),
-    shim: config.shim ?? fileURLToPath(new URL("../bin/heddle-shim", import.meta.url)),
-    nvidiaSmi: config.nvidia_smi ?? await firstThatRuns(NVIDIA_SMI),
+    shim: config.shim ?? ownShim(),
+    nvidiaSmi: await nvidiaSmiOf(config, flags.extra["nvidia-smi"]),
   };
-  if (flags.extra["inventory"] !== undefined) return await printInventory(options, stop);
+  if (flags.extra["inventory"] !== undefined) return await printInventory(options, flags, stop);
   if (flags.extra["stop-engines"] !== undefined) return await stopEngines(options, stop);
   const metrics = startMetrics("heddle-agent");
   // Ready is having taken over what runs. Were it reaching control, an outage there would have
@@ -68,13 +73,21 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
   }
 }
 
+// The one that came with this program: in bin/, or beside a single-file executable.
+function ownShim(): string {
+  return Deno.build.standalone
+    ? join(dirname(Deno.execPath()), "heddle-shim")
+    : fileURLToPath(new URL("../bin/heddle-shim", import.meta.url));
+}
+
 async function readConfig(flags: ProgramFlags): Promise<Config> {
-  const { control, node, address, state, tls } = flags.extra;
+  const { control, node, address, state, sysfs, tls } = flags.extra;
   const given = {
     ...(control === undefined ? {} : { control: control.split(",") }),
     ...(node === undefined ? {} : { node }),
     ...(address === undefined ? {} : { address }),
     ...(state === undefined ? {} : { state_directory: state }),
+    ...(sysfs === undefined ? {} : { sysfs_root: sysfs }),
     ...(tls === undefined ? {} : { tls: tlsFilesIn(tls) }),
   };
   const alone = control !== undefined || flags.extra["inventory"] !== undefined ||
@@ -134,6 +147,11 @@ async function certifiedName(config: Config): Promise<string | undefined> {
   return identity.name;
 }
 
+async function nvidiaSmiOf(config: Config, flag: string | undefined): Promise<string | undefined> {
+  if (flag === "none") return undefined;
+  return flag ?? config.nvidia_smi ?? await firstThatRuns(NVIDIA_SMI);
+}
+
 // Its help touches no driver, so that it answers also where the driver hangs.
 async function firstThatRuns(paths: readonly string[]): Promise<string | undefined> {
   for (const path of paths) {
@@ -148,14 +166,22 @@ async function firstThatRuns(paths: readonly string[]): Promise<string | undefin
   return undefined;
 }
 
-async function printInventory(options: AgentOptions, stop: AbortSignal): Promise<void> {
-  const address = await managementAddress(options.config, stop);
-  const { engines, report } = await buildAgent(options, address, {
-    onStatus: () => {},
-    onEngines: () => {},
-  });
-  await engines.look();
-  const inventory = await report.inventory(stop);
-  const text = toJsonString(InventorySchema, inventory, { prettySpaces: 2 });
-  Deno.stdout.writeSync(new TextEncoder().encode(`${text}\n`));
+async function printInventory(
+  options: AgentOptions,
+  flags: ProgramFlags,
+  stop: AbortSignal,
+): Promise<void> {
+  const form = flags.extra["inventory"];
+  if (form !== "json" && form !== "table") {
+    throw new HeddleError("invalid_input", `Cannot use --inventory ${form}: want json or table`);
+  }
+  const { capture, replay } = flags.extra;
+  const inventory = await inspect(options, {
+    ...(capture === undefined ? {} : { capture }),
+    ...(replay === undefined ? {} : { replay }),
+  }, stop);
+  const text = form === "json"
+    ? `${toJsonString(InventorySchema, inventory, { prettySpaces: 2 })}\n`
+    : inventoryTable(inventory);
+  Deno.stdout.writeSync(new TextEncoder().encode(text));
 }

@@ -47,8 +47,10 @@ function places(): ConfigPlaces {
   return {
     named: Deno.env.get("HEDDLE_CTL_CONFIG"),
     userConfig: userConfig(),
-    // A bundle has no repository around it; then the last place simply does not exist.
-    repository: fileURLToPath(new URL("..", import.meta.url)),
+    // A release has no repository around it.
+    repository: import.meta.url.endsWith("/ctl/main.ts")
+      ? fileURLToPath(new URL("..", import.meta.url))
+      : undefined,
   };
 }
 

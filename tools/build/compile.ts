@@ -15,33 +15,46 @@ export interface CompileOptions {
   readonly grantsOf: (room: string) => Grants;
 }
 
-/** Writes bin/NAME for every program. Throws `system`, also when one was given other permissions. */
+/**
+ * Turns lib/ into bin/: an executable for every bundle, with that very bundle in it. Letting
+ * `deno compile --bundle` make its own would embed the same text under a random name, and no two
+ * builds would be alike. Throws `system`, also when one was given other permissions than its set.
+ */
 export async function writeExecutables(options: CompileOptions): Promise<void> {
-  const { folder, arch, places, grantsOf } = options;
+  const { folder, places, grantsOf } = options;
   for (const { room, name } of PROGRAMS) {
     const { set, unstable } = grantsOf(room);
     const settled = settle(set, places);
+    const bundle = `${folder}/lib/${name}.mjs`;
     const path = `${folder}/bin/${name}`;
+    // The time of the file is embedded too.
+    await Deno.utime(bundle, 0, 0);
     await execute(Deno.execPath(), [
       "compile",
-      "--quiet",
-      "--no-check",
-      "--bundle",
-      "--minify",
-      "--frozen",
+      ...FLAGS,
       "--target",
-      targetOf(arch),
-      "--no-prompt",
-      "--no-remote",
-      "--cached-only",
+      targetOf(options.arch),
       ...flagsOf({ set: settled, unstable }),
       "--output",
       path,
-      `${room}/main.ts`,
+      bundle,
     ]);
     const wrong = differences(readEmbedded(await Deno.readFile(path)), settled);
     if (wrong.length > 0) {
       throw new HeddleError("system", `Cannot release ${name}: its ${wrong.join("; its ")}`);
     }
   }
+  await Deno.remove(`${folder}/lib`, { recursive: true });
 }
+
+const FLAGS = [
+  "--quiet",
+  "--no-check",
+  "--no-config",
+  "--no-lock",
+  "--no-npm",
+  "--no-prompt",
+  "--no-remote",
+  // Not only for what is fetched: without it the hosts of `allow_import` come in any order.
+  "--cached-only",
+];

@@ -57,7 +57,11 @@ export function differences(embedded: Embedded, set: PermissionSet): readonly st
       wanted.set(`${verb}_${kind}`, extent === "all" ? [] : extent ?? null);
     }
   }
-  if (set.import === undefined) wanted.set("deny_import", []);
+  if (set.import === undefined) {
+    // Deno fills in hosts that may be imported from; denying all of them comes first.
+    wanted.set("deny_import", []);
+    wanted.set("allow_import", embedded["allow_import"] ?? null);
+  }
   const names = new Set([...wanted.keys(), ...Object.keys(embedded)]);
   return [...names].filter((name) =>
     !isDeepStrictEqual(embedded[name] ?? null, wanted.get(name) ?? null)

@@ -45,6 +45,7 @@ export async function writeRelease(options: BuildOptions): Promise<void> {
 async function writeParts(folder: string, options: BuildOptions): Promise<void> {
   const { arch, form } = options;
   const config = await Deno.readTextFile(`${ROOT}/deno.json`);
+  await writeBundles(folder);
   if (form === "compile") {
     const places = {
       root: options.prefix,
@@ -57,7 +58,6 @@ async function writeParts(folder: string, options: BuildOptions): Promise<void> 
       const text = launcherText(program, readGrants(config, program.room), "release");
       await Deno.writeTextFile(`${folder}/bin/${program.name}`, text);
     }
-    await writeBundles(folder);
     await Deno.mkdir(`${folder}/runtime`);
     await Deno.copyFile(await findRuntime(arch), `${folder}/runtime/deno`);
   }

@@ -3,8 +3,8 @@ import { dirname, join } from "node:path";
 import { HeddleError } from "@heddle/proto/error";
 
 /** Throws `invalid_input` with control's complaints, a line each. */
-export async function checkCatalog(root: string, file: string): Promise<void> {
-  const output = await new Deno.Command(join(root, "bin/heddle-control"), {
+export async function checkCatalog(bin: string, file: string): Promise<void> {
+  const output = await new Deno.Command(join(bin, "heddle-control"), {
     args: ["--check-catalog", file],
     env: { HEDDLE_DENO: Deno.execPath(), HEDDLE_STATE: dirname(file) },
     stdin: "null",

@@ -27,8 +27,8 @@ export interface Laid {
 }
 
 export interface LayoutOptions {
-  /** Top of the repository. */
-  readonly root: string;
+  /** The folder of the launchers, absolute. */
+  readonly bin: string;
   /** State directory, absolute. */
   readonly state: string;
   readonly plan: UpPlan;
@@ -121,7 +121,7 @@ async function layAgent(
   authority: KeyPairPem,
   { node, index }: { node: UpNode; index: number },
 ): Promise<ProgramSpec> {
-  const { ports, root } = options;
+  const { ports, bin } = options;
   const folder = join(options.state, "agents", node.name);
   const range = ports.engines[index];
   const hardware = await describeHardware(node, folder);
@@ -137,7 +137,7 @@ async function layAgent(
     engine_env: { HEDDLE_DENO: Deno.execPath(), ...denoCache(), ...simulatedFabric(node) },
     model_dirs: [await makeFolder(join(folder, "models")), ...node.modelDirs],
     labels: node.described?.labels ?? {},
-    shim: join(root, "bin/heddle-shim"),
+    shim: join(bin, "heddle-shim"),
     ...hardware.config,
   });
   return program(options, {
@@ -217,7 +217,7 @@ function program(
 ): ProgramSpec {
   return {
     label: given.label,
-    launcher: join(options.root, "bin", given.launcher),
+    launcher: join(options.bin, given.launcher),
     args: ["--config", given.config, "--log-format", options.logFormat],
     env: { HEDDLE_DENO: Deno.execPath(), ...given.env },
     logFile: join(options.state, "logs", `${given.label.replaceAll(" ", "-")}.log`),

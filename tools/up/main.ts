@@ -12,7 +12,7 @@ import { formatSummary } from "./summary.ts";
 import { awaitStopOrder, isRunning } from "./stop_order.ts";
 import { checkCatalog } from "./check_catalog.ts";
 import { detach } from "./detach.ts";
-import { denoCommand, ROOT, say, stateDirectory } from "./terminal.ts";
+import { denoCommand, launcherDirectory, ROOT, say, stateDirectory } from "./terminal.ts";
 
 if (import.meta.main) Deno.exit(await main(Deno.args));
 
@@ -45,11 +45,12 @@ async function demandNotRunning(state: string): Promise<void> {
 }
 
 async function up(options: UpOptions, state: string): Promise<number> {
-  const plan = await planUp(options, { root: ROOT, hostname: Deno.hostname() });
-  if ("file" in plan.catalog) await checkCatalog(ROOT, plan.catalog.file);
+  const bin = await launcherDirectory(options);
+  const plan = await planUp(options, { root: ROOT, bin, hostname: Deno.hostname() });
+  if ("file" in plan.catalog) await checkCatalog(bin, plan.catalog.file);
   const ports = layPorts(plan.nodes.length, options.portsFrom);
   demandFreePorts(ports);
-  const laid = await layOut({ root: ROOT, state, plan, ports, logFormat: options.logFormat });
+  const laid = await layOut({ bin, state, plan, ports, logFormat: options.logFormat });
   const token = crypto.randomUUID();
   const orders = await awaitStopOrder(token);
   const session: Session = {

@@ -30,9 +30,9 @@ export interface UpPlan {
 /** Turns flags and the files they name into a plan. Throws `invalid_input`. */
 export async function planUp(
   options: UpOptions,
-  tree: { root: string; hostname: string },
+  tree: { root: string; bin: string; hostname: string },
 ): Promise<UpPlan> {
-  const sim = { name: "sim", path: resolve(tree.root, "bin/heddle-sim") };
+  const sim = { name: "sim", path: resolve(tree.bin, "heddle-sim") };
   const own = nodeName(tree.hostname);
   if (options.engine === "llamacpp" && options.model !== undefined) {
     const model = resolve(options.model);

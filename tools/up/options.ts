@@ -9,6 +9,8 @@ export interface UpOptions {
   readonly portsFrom: number | undefined;
   readonly state: string | undefined;
   readonly catalog: string | undefined;
+  /** A release to run instead of the repository's sources. */
+  readonly dist: string | undefined;
   readonly fleet: string | undefined;
   readonly engine: "sim" | "llamacpp";
   readonly model: string | undefined;
@@ -26,6 +28,7 @@ export const UP_HELP = `deno task up: control, a router and an agent on this mac
   --fleet FILE           several agents with described hardware, see examples/fleet.yaml
   --engine llamacpp --model FILE.gguf
                          serve a real model; --llama-server PATH when it is not on PATH
+  --dist DIR             run the release in DIR, as deno task build makes it, instead of the sources
   --log-format text|json form of the programs' logs (default json)
   --help                 print this
 `;
@@ -67,6 +70,7 @@ export function parseUpOptions(args: readonly string[]): UpOptions {
     portsFrom: parsePort(values["ports-from"]),
     state: values.state,
     catalog: values.catalog,
+    dist: values.dist,
     fleet: values.fleet,
     engine,
     model: values.model,
@@ -86,6 +90,7 @@ function parse(args: readonly string[]) {
         "ports-from": { type: "string" },
         state: { type: "string" },
         catalog: { type: "string" },
+        dist: { type: "string" },
         fleet: { type: "string" },
         engine: { type: "string" },
         model: { type: "string" },

@@ -1,6 +1,7 @@
 /** Where `up` and `down` find things, and how they speak. */
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { errorText, HeddleError } from "@heddle/proto/error";
 
 /** Top of the repository. */
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
@@ -22,6 +23,22 @@ export function stateDirectory(
   if (options.state !== undefined) return resolve(options.state);
   const name = options.portsFrom === undefined ? "up" : `up-${options.portsFrom}`;
   return join(ROOT, ".heddle", name);
+}
+
+/** Absolute path of the launchers: a release's, or the repository's. Throws `invalid_input`. */
+export async function launcherDirectory(options: { dist: string | undefined }): Promise<string> {
+  if (options.dist === undefined) return join(ROOT, "bin");
+  const release = resolve(options.dist);
+  try {
+    await Deno.stat(join(release, "release.json"));
+  } catch (error) {
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot use --dist ${options.dist}: ${errorText(error)}. Make a release with ` +
+        `${denoCommand()} task build`,
+    );
+  }
+  return join(release, "bin");
 }
 
 /** How to call Deno again: the short name when it is on the user's own PATH. */
