@@ -114,7 +114,9 @@ export function demandRefused({ found }: Probed): void {
   for (const name of ["import", "importStatic"]) {
     // Refused before anything is asked of the network: by permission, or by --no-remote.
     ok(
-      /NotCapable|remote specifier was specified|--no-remote/i.test(found[name] ?? ""),
+      /NotCapable|Requires import access|remote specifier was specified|--no-remote/i.test(
+        found[name] ?? "",
+      ),
       `${name}: ${found[name]}`,
     );
   }

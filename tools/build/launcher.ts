@@ -170,7 +170,8 @@ function start(program: Program, fixed: Grants, form: LauncherForm): readonly st
   if (form === "repository") {
     return [
       `exec "\${HEDDLE_DENO:-deno}" run --config "$root/deno.json" -P=${program.room} \\`,
-      `  ${CLOSED} "$@"`,
+      // With --cached-only, a set that does not mention imports grants all of them.
+      `  ${CLOSED}${fixed.set.import === undefined ? " --deny-import" : ""} "$@"`,
     ];
   }
   return [

@@ -29,14 +29,14 @@ export const BUILD_HELP =
   --help           print this
 `;
 
-const ARCHS: Readonly<Record<string, Arch>> = {
-  x86_64: "x86_64",
-  "x86-64": "x86_64",
-  x64: "x86_64",
-  amd64: "x86_64",
-  aarch64: "aarch64",
-  arm64: "aarch64",
-};
+const ARCHS: ReadonlyMap<string, Arch> = new Map([
+  ["x86_64", "x86_64"],
+  ["x86-64", "x86_64"],
+  ["x64", "x86_64"],
+  ["amd64", "x86_64"],
+  ["aarch64", "aarch64"],
+  ["arm64", "aarch64"],
+]);
 
 /** Reads the flags. `own` is this machine's architecture. Throws `invalid_input`. */
 export function parseBuildOptions(
@@ -45,7 +45,7 @@ export function parseBuildOptions(
 ): BuildOptions {
   const values = parse(args);
   const name = values.arch ?? place.own;
-  const arch = ARCHS[name];
+  const arch = ARCHS.get(name);
   if (arch === undefined) {
     throw new HeddleError("invalid_input", `Cannot use --arch ${name}: want x86_64 or arm64`);
   }
