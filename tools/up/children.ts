@@ -91,6 +91,11 @@ export class Child {
   }
 }
 
+async function lastLine(file: string): Promise<string> {
+  const text = await Deno.readTextFile(file).catch(() => "");
+  return text.trimEnd().split("\n").at(-1) || "nothing";
+}
+
 function signal(process: Deno.ChildProcess | undefined, name: Deno.Signal): void {
   try {
     process?.kill(name);
