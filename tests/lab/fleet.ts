@@ -1,0 +1,242 @@
+/**
+ * Machines as an operator has them: an inventory, the values that differ from the defaults, and
+ * Ansible, which comes over SSH. What is asked of control goes through `heddle` on its machine.
+ */
+import { join } from "node:path";
+import { z } from "zod";
+import type { FixtureNode } from "../../tools/fleet/fixture_spec.ts";
+import { ROOT } from "../../tools/repository.ts";
+import { OLDEST, openToolchain } from "../ansible/toolchain.ts";
+import { attemptCommand, type Finished } from "./command.ts";
+import type { Lab } from "./lab.ts";
+import type { LabNode } from "./node.ts";
+
+/** Long enough for a machine that is busy with other things. */
+const PLAY_MS_MAX = 400_000;
+
+const H100: FixtureNode = {
+  driver: "580.65.06",
+  gpus: [{
+    name: "NVIDIA H100 80GB HBM3",
+    count: 8,
+    memoryMib: 81559,
+    computeCapability: "9.0",
+  }],
+  hcas: ["mlx5_0", "mlx5_1"].map((name) => ({
+    name,
+    linkLayer: "InfiniBand" as const,
+    rate: "400 Gb/sec (4X NDR)",
+  })),
+  nvlink: "all",
+};
+
+const INVENTORY = `[heddle_control]
+control-1
+
+[heddle_routers]
+router-1
+
+[fabric_ib_a]
+gpu-a-[1:2]
+
+[fabric_ib_b]
+gpu-b-1
+
+[heddle_agents:children]
+fabric_ib_a
+fabric_ib_b
+
+[heddle_canary]
+gpu-a-1
+
+[heddle:children]
+heddle_control
+heddle_routers
+heddle_agents
+`;
+
+const nodeSchema = z.object({
+  name: z.string(),
+  state: z.string(),
+  agent_version: z.string(),
+  inventory: z.object({
+    fabrics: z.array(z.object({ name: z.string(), degraded: z.boolean() })),
+  }),
+});
+const replicaSchema = z.object({
+  replica_id: z.string(),
+  state: z.string(),
+  fabric: z.string(),
+  shards: z.array(z.object({
+    shard_id: z.string(),
+    node: z.string(),
+    state: z.string(),
+    pid: z.number().nullable(),
+  })),
+});
+
+export interface FleetOptions {
+  /** Text of the catalog. */
+  readonly catalog: string;
+  /** The release to install; the repository's dist/ when left out. */
+  readonly dist?: string;
+  /** Values that differ from ansible/group_vars/all.yml. */
+  readonly values?: Readonly<Record<string, unknown>>;
+}
+
+/** Boots one control, one machine of routers, and three nodes on two fabrics. */
+export async function fleetOf(lab: Lab, options: FleetOptions): Promise<Fleet> {
+  const toolchain = await openToolchain(OLDEST);
+  if ("why" in toolchain) throw new Error(`There is no Ansible here: ${toolchain.why}`);
+  const folder = join(lab.folder, "fleet");
+  await Deno.mkdir(join(folder, "group_vars"), { recursive: true });
+  await Deno.writeTextFile(join(folder, "inventory.ini"), INVENTORY);
+  await Deno.writeTextFile(join(folder, "catalog.yaml"), options.catalog);
+  await Deno.writeTextFile(
+    join(folder, "group_vars/heddle.yml"),
+    JSON.stringify({
+      heddle_cluster: "lab",
+      heddle_catalog_file: join(folder, "catalog.yaml"),
+      heddle_dists: { x86_64: options.dist ?? join(ROOT, "dist") },
+      heddle_ca_folder: join(folder, "ca"),
+      heddle_cache_folder: join(folder, "cache"),
+      heddle_engines: [{ name: "sim", path: "/opt/heddle/current/bin/heddle-sim" }],
+      heddle_fabric_defs: {
+        fabric_ib_a: { name: "ib-a", link_layer: "infiniband", rate_gbps: 400, hcas: HCAS },
+        fabric_ib_b: { name: "ib-b", link_layer: "infiniband", rate_gbps: 400, hcas: HCAS },
+      },
+      heddle_gpus_min: 8,
+      // Nodes are files in memory here, and so small.
+      heddle_disk_min_gib: { "/opt": 0.5, "/var/lib": 0.1 },
+      ...options.values,
+    }),
+  );
+  await lab.boot(
+    { name: "control-1" },
+    { name: "router-1" },
+    ...["gpu-a-1", "gpu-a-2", "gpu-b-1"].map((name) => ({ name, hardware: H100 })),
+  );
+  return new Fleet(lab, { folder, bin: toolchain.bin });
+}
+
+const HCAS = ["mlx5_0", "mlx5_1"];
+
+export class Fleet {
+  readonly lab: Lab;
+  readonly folder: string;
+  readonly #bin: string;
+
+  constructor(lab: Lab, { folder, bin }: { folder: string; bin: string }) {
+    this.lab = lab;
+    this.folder = folder;
+    this.#bin = bin;
+  }
+
+  /** Runs a playbook to its end. Throws with what it printed when it fails. */
+  async play(book: string, ...args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.attempt(book, ...args);
+    if (code !== 0) {
+      throw new Error(`${book} ${args.join(" ")}: exit code ${code}\n${stdout}${stderr}`);
+    }
+    return stdout;
+  }
+
+  /** The same, whatever becomes of it. */
+  attempt(book: string, ...args: readonly string[]): Promise<Finished> {
+    return this.#playbook(book, args, {});
+  }
+
+  /** Runs a playbook and says how many tasks changed something, for each machine where any did. */
+  async changesOf(book: string, ...args: readonly string[]): Promise<Record<string, string>> {
+    const plain = await this.play(book, ...args);
+    const found: Record<string, string> = {};
+    for (const [, name = "", count = ""] of plain.matchAll(/^(\S+)\s+: ok=\d+\s+changed=(\d+)/gm)) {
+      if (count !== "0") found[name] = `${count}: ${changedTasks(plain, name).join("; ")}`;
+    }
+    return found;
+  }
+
+  node(name: string): LabNode {
+    const found = this.lab.nodes.find((node) => node.name === name);
+    if (found === undefined) throw new Error(`There is no machine ${name}`);
+    return found;
+  }
+
+  /** Control's view of the nodes, by name. */
+  async nodes() {
+    const text = await this.node("control-1").run(["/usr/local/bin/heddle", "nodes", "--json"]);
+    const nodes = z.array(nodeSchema).parse(JSON.parse(text));
+    return nodes.sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  async replicas() {
+    const text = await this.node("control-1").run(["/usr/local/bin/heddle", "replicas", "--json"]);
+    return z.array(replicaSchema).parse(JSON.parse(text));
+  }
+
+  /** The key that the playbook made. */
+  async key(): Promise<string> {
+    return `sk-heddle-${(await Deno.readTextFile(join(this.folder, "cache/openai.key"))).trim()}`;
+  }
+
+  /** One chat request, as a client sends it. */
+  async ask(model: string, text: string, given: { key?: string } = {}): Promise<Finished> {
+    const url = `http://${this.node("router-1").address}:8080/v1/chat/completions`;
+    const response = await fetch(url, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${given.key ?? await this.key()}`,
+        "content-type": "application/json",
+      },
+      body: JSON.stringify({ model, messages: [{ role: "user", content: text }], max_tokens: 16 }),
+      signal: AbortSignal.timeout(30_000),
+    });
+    const stdout = await response.text();
+    return { code: response.ok ? 0 : 1, stdout, stderr: response.ok ? "" : stdout };
+  }
+
+  #playbook(
+    book: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+  ): Promise<Finished> {
+    const ansible = join(ROOT, "ansible");
+    const script = 'cd "$1" && shift && exec "$@"';
+    return attemptCommand([
+      "/bin/sh",
+      "-c",
+      script,
+      "sh",
+      ansible,
+      join(this.#bin, "ansible-playbook"),
+      "--inventory",
+      join(this.folder, "inventory.ini"),
+      book,
+      ...args,
+    ], {
+      limitMs: PLAY_MS_MAX,
+      env: {
+        ANSIBLE_SSH_ARGS: [
+          ...this.lab.sshOptions,
+          ..."-o ControlMaster=auto -o ControlPersist=60s".split(" "),
+        ].join(" "),
+        ANSIBLE_SSH_CONTROL_PATH_DIR: join(this.folder, "cp"),
+        ANSIBLE_REMOTE_USER: "root",
+        ANSIBLE_NOCOLOR: "1",
+        ANSIBLE_LOCAL_TEMP: join(this.folder, "tmp"),
+        ...env,
+      },
+    });
+  }
+}
+
+/** Names of the tasks that changed something on a machine. */
+function changedTasks(output: string, machine: string): readonly string[] {
+  let task = "";
+  const found: string[] = [];
+  for (const line of output.split("\n")) {
+    task = /^(?:TASK|RUNNING HANDLER) \[(.*?)\]/.exec(line)?.[1] ?? task;
+    if (line.startsWith(`changed: [${machine}`)) found.push(task);
+  }
+  return found;
+}

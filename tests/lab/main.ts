@@ -1,0 +1,114 @@
+/**
+ * `deno task lab [SCENARIO…|all]`: a fleet of real systemd nodes on this machine. Each scenario runs
+ * in namespaces of its own, with nothing but its own network, and leaves nothing behind.
+ */
+import { join } from "node:path";
+import { ROOT } from "../../tools/repository.ts";
+import { runTool, say } from "../../tools/say.ts";
+import { openBase, removeOtherBases } from "./base.ts";
+import { prepareHost } from "./host.ts";
+import { countSteps, formatJunit, formatTable } from "./report.ts";
+import { readResult, type ScenarioResult } from "./result.ts";
+import { beginRun, cleanUpAfterOthers, endRun, type RunRecord } from "./run_record.ts";
+import { SCENARIOS } from "./scenarios.ts";
+
+const ARTEFACTS = join(ROOT, ".heddle/lab");
+
+interface Place {
+  readonly base: string;
+  readonly run: RunRecord;
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  if (args.length === 0) return say(usage());
+  const names = args.includes("all") ? Object.keys(SCENARIOS) : args;
+  for (const name of names) {
+    if (SCENARIOS[name] === undefined) {
+      throw new Error(`There is no scenario "${name}"\n\n${usage()}`);
+    }
+  }
+  await prepareHost(say);
+  const cache = cacheFolder();
+  const others = await cleanUpAfterOthers(cache);
+  const base = await openBase(cache, say);
+  if (others === 0) await removeOtherBases(cache, base);
+  const run = await beginRun(cache);
+  const results: ScenarioResult[] = [];
+  try {
+    for (const name of names) results.push(await runScenario(name, { base, run }));
+  } finally {
+    await endRun(run);
+  }
+  await Deno.writeTextFile(join(ARTEFACTS, "junit.xml"), formatJunit(results));
+  say(`\n${formatTable(results)}\n`);
+  const { passed, failed } = countSteps(results);
+  say(`${passed} passed, ${failed} failed`);
+  if (failed > 0) Deno.exitCode = 1;
+}
+
+async function runScenario(name: string, { base, run }: Place): Promise<ScenarioResult> {
+  const scenario = SCENARIOS[name];
+  if (scenario === undefined) throw new Error(`There is no scenario "${name}"`);
+  say(`${name}: ${scenario.title}`);
+  const artefacts = join(ARTEFACTS, name);
+  await Deno.remove(artefacts, { recursive: true }).catch(() => {});
+  await Deno.mkdir(artefacts, { recursive: true });
+  const resultFile = join(artefacts, "result.json");
+  const startedAt = performance.now();
+  const child = new Deno.Command("unshare", {
+    args: [
+      ...["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"],
+      ...[Deno.execPath(), "run", "-P=lab", "--quiet", "--no-prompt"],
+      join(ROOT, "tests/lab/inside.ts"),
+      ...[name, base, run.cgroup, artefacts, resultFile],
+    ],
+    // Its end tells the scenario that this process is gone.
+    stdin: "piped",
+  }).spawn();
+  const stop = endOnSignals(child);
+  const timer = setTimeout(() => child.kill("SIGKILL"), scenario.limitMs);
+  await child.status;
+  clearTimeout(timer);
+  stop.remove();
+  const ms = performance.now() - startedAt;
+  const result = await readResult(resultFile) ?? {
+    name,
+    ms,
+    steps: [],
+    failure: ms >= scenario.limitMs
+      ? `not over within ${scenario.limitMs / 1_000} s`
+      : "it was ended, or could not begin",
+  };
+  if (result.failure !== undefined) say(`${result.failure}\nMore in ${artefacts}`);
+  if (stop.stopped()) throw new Error("Stopped; everything that ran is gone");
+  return result;
+}
+
+// SIGKILL to `unshare` is the end of all that runs in its namespaces.
+function endOnSignals(child: Deno.ChildProcess) {
+  let stopped = false;
+  const listener = () => {
+    stopped = true;
+    child.kill("SIGKILL");
+  };
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) Deno.addSignalListener(signal, listener);
+  return {
+    stopped: () => stopped,
+    remove: () => {
+      for (const signal of signals) Deno.removeSignalListener(signal, listener);
+    },
+  };
+}
+
+function cacheFolder(): string {
+  const cache = Deno.env.get("XDG_CACHE_HOME") ?? join(Deno.env.get("HOME") ?? "/root", ".cache");
+  return join(cache, "heddle/lab");
+}
+
+function usage(): string {
+  const rows = Object.entries(SCENARIOS).map(([name, { title }]) => `  ${name.padEnd(20)}${title}`);
+  return `deno task lab SCENARIO… | all\n\n${rows.join("\n")}`;
+}
+
+if (import.meta.main) await runTool(() => main(Deno.args));

@@ -1,0 +1,6 @@
+/** Every scenario by its name, in the order in which `all` runs them. */
+import type { Scenario } from "./scenario.ts";
+import { nodes } from "./scenarios/nodes.ts";
+import { onboard } from "./scenarios/onboard.ts";
+
+export const SCENARIOS: Readonly<Record<string, Scenario>> = { nodes, onboard };

@@ -1,0 +1,79 @@
+/** From bare machines to a model that is served, by the playbook alone; a second run does nothing. */
+import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { type Fleet, fleetOf } from "../fleet.ts";
+import type { Lab } from "../lab.ts";
+import type { Scenario } from "../scenario.ts";
+import { waitFor } from "../wait_for.ts";
+
+export const onboard: Scenario = {
+  title: "a fleet of five bare machines is onboarded and serves; a second run changes nothing",
+  limitMs: 900_000,
+  run,
+};
+
+/** On two nodes of one fabric, and nowhere else. */
+const CATALOG = `models:
+  - name: giant
+    source: demo
+    profiles:
+      - { name: two-nodes, engine: sim, gpu_class: h100-80g, tp: 8, pp: 2, nodes: 2 }
+`;
+
+async function run(lab: Lab): Promise<void> {
+  const fleet = await lab.step("five machines boot", () => fleetOf(lab, { catalog: CATALOG }));
+  await lab.step("a check on bare machines passes and changes nothing", async () => {
+    await fleet.play("site.yml", "--check");
+    for (const { name } of lab.nodes) equal(await has(fleet, name, "/opt/heddle"), false, name);
+  });
+  await lab.step("the playbook onboards them", () => fleet.play("site.yml"));
+  await lab.step("nothing of systemd has failed", async () => {
+    for (const node of lab.nodes) {
+      equal(await node.sh("systemctl --failed --plain --no-legend"), "", node.name);
+    }
+  });
+  await lab.step("control sees the nodes, their GPUs and their fabrics", () => seesNodes(fleet));
+  await lab.step("a replica on two nodes of one fabric becomes ready", () => becomesReady(fleet));
+  await lab.step("a client gets an answer through each router", () => serves(fleet));
+  await lab.step("a second run changes nothing", async () => {
+    deepEqual(await fleet.changesOf("site.yml"), {});
+  });
+  await lab.step("and neither does a check", async () => {
+    deepEqual(await fleet.changesOf("site.yml", "--check"), {});
+  });
+}
+
+async function has(fleet: Fleet, node: string, path: string): Promise<boolean> {
+  return (await fleet.node(node).exec(["test", "-e", path])).code === 0;
+}
+
+async function seesNodes(fleet: Fleet): Promise<void> {
+  const nodes = await fleet.nodes();
+  deepEqual(nodes.map(({ name, state }) => [name, state]), [
+    ["gpu-a-1", "ready"],
+    ["gpu-a-2", "ready"],
+    ["gpu-b-1", "ready"],
+  ]);
+  for (const { name, inventory } of nodes) {
+    deepEqual(
+      inventory.fabrics.map(({ name, degraded }) => ({ name, degraded })),
+      [{ name: name.startsWith("gpu-a") ? "ib-a" : "ib-b", degraded: false }],
+      name,
+    );
+  }
+}
+
+async function becomesReady(fleet: Fleet): Promise<void> {
+  const replica = await waitFor("giant is ready", async () => {
+    return (await fleet.replicas()).find(({ state }) => state === "ready");
+  }, 90_000);
+  equal(replica.fabric, "ib-a");
+  deepEqual(replica.shards.map(({ node }) => node).sort(), ["gpu-a-1", "gpu-a-2"]);
+}
+
+async function serves(fleet: Fleet): Promise<void> {
+  const { code, stdout, stderr } = await fleet.ask("giant", "hello");
+  equal(code, 0, stderr);
+  match(stdout, /"finish_reason":"(?:stop|length)"/);
+  const refused = await fleet.ask("giant", "hello", { key: "sk-heddle-wrong" });
+  ok(/"code":"invalid_api_key"|401/.test(refused.stdout), refused.stdout);
+}
