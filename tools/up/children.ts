@@ -66,7 +66,8 @@ export class Child {
       const how = status.signal === null ? `with code ${status.code}` : `by ${status.signal}`;
       if (shortLives >= SHORT_LIVES_MAX) {
         return giveUp(
-          `${this.spec.label} does not stay up: it ended ${how}; see ${this.spec.logFile}`,
+          `${this.spec.label} does not stay up: it ended ${how}, saying last: ` +
+            `${await lastLine(this.spec.logFile)}. All of it is in ${this.spec.logFile}`,
         );
       }
       say(`${this.spec.label} ended ${how}; starting it again`);
