@@ -18,10 +18,12 @@ import { ShardStore } from "./edge/shard_store.ts";
 import { Effects } from "./effects.ts";
 import { adapterOf } from "./engines/adapters.ts";
 import { basicEnvironment, type NodeEnvironment } from "./engines/environment.ts";
-import { createDiscovery, type Discovery } from "./inventory.ts";
+import type { Inventory } from "@heddle/proto/gen/types";
+import { inspectHardware } from "./discovery/inspect.ts";
+import { createDiscovery, type DiscoveryOptions } from "./inventory.ts";
 import { sendLog } from "./log_sources.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
-import { NodeReport } from "./node_report.ts";
+import { addEngines, NodeReport } from "./node_report.ts";
 import { prepare } from "./prepare.ts";
 import { Supervisor } from "./supervisor.ts";
 
@@ -78,32 +80,31 @@ export async function buildAgent(
   const store = new ShardStore(config.state_directory);
   await store.open();
   const launcher = new ProcessLauncher({ shim, stateDirectory: config.state_directory });
-  const engines = new EngineVersions({
-    shim,
-    stateDirectory: config.state_directory,
-    secondsMax: PROBE_SECONDS_MAX,
-    engines: config.engines.map((engine) => namedEngine(engine, environmentFor(config, store, ""))),
-    onChange: () => listeners.onEngines(),
+  const engines = engineVersions(options, store, () => listeners.onEngines());
+  const discovery = createDiscovery({
+    ...discoveryOptions(options, address),
+    heldGpus: () => supervisor.heldGpus(),
   });
-  const discovery = discoveryOf(options, address, () => supervisor.heldGpus());
   const effects = new Effects({
     store,
     launcher,
     address,
     makeHandle: () => crypto.randomUUID().replaceAll("-", ""),
-    prepare: (shard) =>
-      prepare(shard, {
+    async prepare(shard, signal) {
+      // A shard that an earlier agent prepared is asked for before the engines were looked at.
+      await Promise.race([engines.looked, aborted(signal)]);
+      return await prepare(shard, {
         address,
         modelDirs: config.model_dirs,
         engines: engines.survey.engines,
-        enginesProbed: engines.survey.probed,
         environmentOf: (engine) => ({
           ...environmentFor(config, store, report.managementInterface),
           ofEngine: config.engines.find(({ name, path }) =>
             name === engine.name && path === engine.path
           )?.env ?? {},
         }),
-      }),
+      });
+    },
   });
   const supervisor: Supervisor = new Supervisor({
     store,
@@ -206,13 +207,31 @@ function sessionOf(
   });
 }
 
+/**
+ * What this node has, without control and without touching what runs on it. The engines are in it
+ * when the configuration names some; then the state directory must be writable.
+ */
+export async function inspect(
+  options: AgentOptions,
+  how: { readonly capture?: string; readonly replay?: string },
+  signal: AbortSignal,
+): Promise<Inventory> {
+  const { config } = options;
+  const address = config.address ?? await addressTowards(controlUrls(config)) ?? "127.0.0.1";
+  const discovery = discoveryOptions(options, address);
+  const inventory = await inspectHardware({ discovery, ...how }, signal);
+  if (config.engines.length === 0 || how.replay !== undefined) return inventory;
+  const store = new ShardStore(config.state_directory);
+  await store.open();
+  const engines = engineVersions(options, store, () => {});
+  await engines.look();
+  addEngines(inventory, engines.survey);
+  return inventory;
+}
+
 /** Hardware discovery as the configuration wants it. */
-function discoveryOf(
-  { config, nvidiaSmi }: AgentOptions,
-  address: string,
-  heldGpus: () => ReadonlySet<string>,
-): Discovery {
-  return createDiscovery({
+function discoveryOptions({ config, nvidiaSmi }: AgentOptions, address: string): DiscoveryOptions {
+  return {
     sysfsRoot: config.sysfs_root,
     nvidiaSmi,
     fabrics: config.fabrics.map(({ name, hcas, link_layer, rate_gbps }) => ({
@@ -231,7 +250,20 @@ function discoveryOf(
     })),
     now: Date.now,
     managementAddress: address,
-    heldGpus,
+  };
+}
+
+function engineVersions(
+  { config, shim }: AgentOptions,
+  store: ShardStore,
+  onChange: () => void,
+): EngineVersions {
+  return new EngineVersions({
+    shim,
+    stateDirectory: config.state_directory,
+    secondsMax: PROBE_SECONDS_MAX,
+    engines: config.engines.map((engine) => namedEngine(engine, environmentFor(config, store, ""))),
+    onChange,
   });
 }
 
@@ -256,6 +288,12 @@ function namedEngine(engine: EngineConfig, node: NodeEnvironment) {
     versionArgs: version_args ?? adapterOf(name)?.versionArgs(path) ?? ["--version"],
     env: basicEnvironment({ ...node, ofEngine: env }, path),
   };
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  signal.addEventListener("abort", () => reject(signal.reason));
+  return promise;
 }
 
 // 256 random bits: a key that nobody guesses needs no slow hash.

@@ -3,7 +3,7 @@ import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
 import { errorText } from "@heddle/proto/error";
 import type { Effect, EngineLoad, ShardEvent } from "./core/shard/event.ts";
-import { redactLine } from "./core/redact_line.ts";
+import { redactLine, secretsOf } from "./core/redact_line.ts";
 import {
   type Failure,
   handlesOf,
@@ -34,32 +34,47 @@ export interface EffectsOptions {
   readonly store: ShardStore;
   readonly launcher: Launcher;
   readonly address: string;
-  readonly prepare: (shard: Shard) => Promise<Prepared>;
+  /** May reject once `signal` aborts. */
+  readonly prepare: (shard: Shard, signal: AbortSignal) => Promise<Prepared>;
   /** A name for a process that nobody else ever had or will have. */
   readonly makeHandle: () => string;
 }
 
 export class Effects {
   readonly #options: EffectsOptions;
-  /** Command lines and environments between prepare and launch: secrets that are not written twice. */
-  readonly #plans = new Map<string, EngineProcess>();
+  /** By shard and handle: command lines and environments between prepare and launch. */
+  readonly #plans = new Map<string, ReadonlyMap<string, EngineProcess>>();
   readonly #probing = new Set<string>();
-  readonly #running = new Set<Promise<unknown>>();
 
   constructor(options: EffectsOptions) {
     this.#options = options;
   }
 
-  /** Does one effect. What comes of it is an event; undefined when nothing is to be told. */
-  run(shard: Shard, effect: Effect): Promise<ShardEvent | undefined> {
-    const work = this.#do(shard, effect);
-    this.#running.add(work);
-    return work.finally(() => this.#running.delete(work));
-  }
-
-  /** Resolves when no effect is being done. */
-  async idle(): Promise<void> {
-    while (this.#running.size > 0) await Promise.allSettled([...this.#running]);
+  /**
+   * Does one effect. What comes of it is an event; undefined when nothing is to be told. `signal`
+   * ends what may be left undone (checks, probes); what concerns processes is finished.
+   */
+  async run(shard: Shard, effect: Effect, signal: AbortSignal): Promise<ShardEvent | undefined> {
+    switch (effect.type) {
+      case "prepare":
+        return await this.#prepare(shard, signal);
+      case "launch":
+        return await this.#launch(shard, effect.processes);
+      case "probe":
+        return await this.#probe(shard, effect.token, signal);
+      case "measure":
+        return { type: "measured", load: await this.measure(shard, signal) };
+      case "terminate":
+        await this.#signal(effect.processes, "SIGTERM");
+        return undefined;
+      case "kill":
+        await this.#signal(effect.processes, "SIGKILL");
+        return undefined;
+      case "count":
+        return await this.#count(effect.processes);
+      default:
+        return effect satisfies never;
+    }
   }
 
   /** Resolves when a process has ended. Keeps its log bounded until then. Rejects on abort. */
@@ -91,10 +106,10 @@ export class Effects {
   }
 
   /** The load of a shard's leader; what it does not tell is absent. */
-  measure(shard: Shard): Promise<EngineLoad> {
+  measure(shard: Shard, signal: AbortSignal): Promise<EngineLoad> {
     const adapter = adapterOf(shard.spec.engine);
     if (adapter === undefined) return Promise.resolve({});
-    return readLoad(this.#leader(shard), adapter.load);
+    return readLoad({ ...this.#leader(shard), signal }, adapter.load);
   }
 
   /**
@@ -129,31 +144,10 @@ export class Effects {
     return found;
   }
 
-  async #do(shard: Shard, effect: Effect): Promise<ShardEvent | undefined> {
-    switch (effect.type) {
-      case "prepare":
-        return await this.#prepare(shard);
-      case "launch":
-        return await this.#launch(shard, effect.processes);
-      case "probe":
-        return await this.#probe(shard, effect.token);
-      case "measure":
-        return { type: "measured", load: await this.measure(shard) };
-      case "terminate":
-        await this.#signal(effect.processes, "SIGTERM");
-        return undefined;
-      case "kill":
-        await this.#signal(effect.processes, "SIGKILL");
-        return undefined;
-      case "count":
-        return await this.#count(effect.processes);
-      default:
-        return effect satisfies never;
-    }
-  }
-
-  async #prepare(shard: Shard): Promise<ShardEvent> {
-    const prepared = await attempt(() => this.#options.prepare(shard));
+  async #prepare(shard: Shard, signal: AbortSignal): Promise<ShardEvent | undefined> {
+    const prepared = await attempt(() => this.#options.prepare(shard, signal));
+    // The next agent prepares it anew.
+    if (signal.aborted) return undefined;
     if (prepared instanceof Error) {
       return {
         type: "prepare_failed",
@@ -161,24 +155,25 @@ export class Effects {
       };
     }
     if (prepared.kind === "failed") return { type: "prepare_failed", failure: prepared.failure };
-    const processes = prepared.processes.map((process) => {
-      const handle = this.#options.makeHandle();
-      this.#plans.set(handle, process);
-      return { name: process.name, handle };
-    });
+    const plans = new Map(
+      prepared.processes.map((process) => [this.#options.makeHandle(), process] as const),
+    );
+    this.#plans.set(shard.spec.shardId, plans);
+    const processes = [...plans].map(([handle, { name }]) => ({ name, handle }));
     return { type: "prepared", processes };
   }
 
   async #launch(shard: Shard, planned: readonly PlannedProcess[]): Promise<ShardEvent> {
     const { store, launcher } = this.#options;
     const { shardId } = shard.spec;
+    const plans = this.#plans.get(shardId);
+    this.#plans.delete(shardId);
     const processes: ProcessRef[] = [];
     const failed = await attempt(async () => {
       // Logs of earlier attempts end here; the last one's stay until now.
       for (const old of await store.runs(shardId)) await Deno.remove(old, { recursive: true });
       for (const { name, handle } of planned) {
-        const plan = this.#plans.get(handle);
-        this.#plans.delete(handle);
+        const plan = plans?.get(handle);
         if (plan === undefined) throw new Error(`the plan of ${name} is gone`);
         const directory = await store.makeRun(shardId, handle);
         const { argv, env } = plan;
@@ -194,7 +189,11 @@ export class Effects {
     };
   }
 
-  async #probe(shard: Shard, token: "always" | "when_idle"): Promise<ShardEvent | undefined> {
+  async #probe(
+    shard: Shard,
+    token: "always" | "when_idle",
+    signal: AbortSignal,
+  ): Promise<ShardEvent | undefined> {
     const { shardId, model } = shard.spec;
     if (this.#probing.has(shardId)) return undefined;
     this.#probing.add(shardId);
@@ -202,17 +201,18 @@ export class Effects {
       const outcome = await probeEngine({
         ...this.#leader(shard),
         model,
-        token: token === "always" || await this.#isIdle(shard),
+        token: token === "always" || await this.#isIdle(shard, signal),
+        signal,
       });
-      return { type: "probed", outcome };
+      return signal.aborted ? undefined : { type: "probed", outcome };
     } finally {
       this.#probing.delete(shardId);
     }
   }
 
   // An engine that is full of requests answers a probe late, and proves by its work that it lives.
-  async #isIdle(shard: Shard): Promise<boolean> {
-    const { running, waiting } = await this.measure(shard);
+  async #isIdle(shard: Shard, signal: AbortSignal): Promise<boolean> {
+    const { running, waiting } = await this.measure(shard, signal);
     return (running ?? 0) + (waiting ?? 0) === 0;
   }
 
@@ -258,7 +258,9 @@ export class Effects {
     const file = this.#options.launcher.logFile(directory);
     const lines = await attempt(() => tailLines(file, TAIL_LINES));
     if (lines instanceof Error) return [`(its log cannot be read: ${errorText(lines)})`];
-    return lines.map((line) => redactLine(line, [shard.apiKey]));
+    return lines.map((line) =>
+      redactLine(line, secretsOf({ apiKey: shard.apiKey, env: shard.spec.env }))
+    );
   }
 
   async #bound(file: string, signal: AbortSignal): Promise<void> {
@@ -272,6 +274,16 @@ export class Effects {
   #leader({ spec, apiKey }: Shard) {
     return { address: { host: this.#options.address, port: spec.portFirst }, apiKey };
   }
+}
+
+/** What comes of a launch that was not even tried. */
+export function unlaunched(why: string): ShardEvent {
+  const message = `Not started, because its state cannot be written down: ${why}`;
+  return {
+    type: "launch_failed",
+    processes: [],
+    failure: { reason: "system_error", message, permanent: false, logTail: [] },
+  };
 }
 
 function plannedOf({ state }: Shard): readonly PlannedProcess[] {

@@ -1,6 +1,6 @@
 /** What can be read of this node's logs from afar: the agent's own, and each shard's. */
 import { errorText } from "@heddle/proto/error";
-import { redactLine } from "./core/redact_line.ts";
+import { redactLine, secretsOf } from "./core/redact_line.ts";
 import type { Shard } from "./core/shard/shard.ts";
 import type { Launcher } from "./edge/launcher/launcher.ts";
 import { followLines, tailLines } from "./edge/log/log_file.ts";
@@ -64,8 +64,10 @@ async function* linesOf(
   }
   const files = await filesOf(options, request.source);
   const shard = options.find(request.source);
-  const hide = (lines: readonly string[]) =>
-    lines.map((line) => redactLine(line, shard === undefined ? [] : [shard.apiKey]));
+  const secrets = shard === undefined
+    ? []
+    : secretsOf({ apiKey: shard.apiKey, env: shard.spec.env });
+  const hide = (lines: readonly string[]) => lines.map((line) => redactLine(line, secrets));
   for (const file of files.slice(0, -1)) yield hide(await tailLines(file, count));
   const last = files.at(-1);
   if (last === undefined) return;

@@ -18,7 +18,7 @@ import {
 } from "@heddle/proto/gen/types";
 import { encodeRevision } from "@heddle/proto/revision";
 import { encodeLoad, encodeReport, encodeUnreadable } from "./edge/session/encode.ts";
-import type { EngineVersions } from "./edge/engine/versions.ts";
+import type { EngineSurvey, EngineVersions } from "./edge/engine/versions.ts";
 import type { Discovery } from "./inventory.ts";
 import type { Supervisor } from "./supervisor.ts";
 
@@ -70,9 +70,8 @@ export class NodeReport {
     const inventory = await this.#options.discovery.inventory(signal);
     this.#discoverySeconds = (performance.now() - begunAt) / 1_000;
     const { survey } = this.#options.engines;
-    inventory.engines = this.#engines();
-    inventory.enginesProbed = survey.probed;
-    inventory.problems.push(...this.#problems());
+    addEngines(inventory, survey);
+    inventory.problems.push(...this.#unreadable());
     this.#see(inventory);
     this.#managementInterface = inventory.managementInterface;
     return inventory;
@@ -106,7 +105,8 @@ export class NodeReport {
       this.#discoverySeconds = (performance.now() - begunAt) / 1_000;
     });
     const [live] = await Promise.all([looking, supervisor.measure()]);
-    const problems = [...live.problems, ...this.#problems()];
+    const { survey } = engines;
+    const problems = [...live.problems, ...encodeProblems(survey), ...this.#unreadable()];
     this.#see({ ...live, problems });
     return create(HeartbeatSchema, {
       gpus: live.gpus,
@@ -116,8 +116,8 @@ export class NodeReport {
       modelDirs: live.modelDirs,
       modelFiles: live.modelFiles ?? [],
       modelFilesPresent: live.modelFiles !== undefined,
-      engines: this.#engines(),
-      enginesPresent: engines.survey.probed,
+      engines: encodeEngines(survey),
+      enginesPresent: survey.probed,
       problems,
       loads: supervisor.statuses()
         .filter(({ status }) => status.address !== "")
@@ -138,20 +138,28 @@ export class NodeReport {
       .flatMap(({ problems }) => problems.map(({ reason }) => reason));
   }
 
-  #engines(): Engine[] {
-    return this.#options.engines.survey.engines.map((engine) =>
-      create(EngineSchema, { ...engine })
+  #unreadable(): Problem[] {
+    return this.#options.supervisor.unreadable.map(({ shardId, why }) =>
+      create(ProblemSchema, {
+        reason: "state_unreadable",
+        detail: `Shard ${shardId} is kept as it is: its state on disk cannot be read: ${why}`,
+        remedy: "Upgrade the agent, or stop the node's engines with --stop-engines yes",
+      })
     );
   }
+}
 
-  #problems(): Problem[] {
-    return [
-      ...this.#options.engines.survey.problems,
-      ...this.#options.supervisor.unreadable.map(({ shardId, why }) => ({
-        reason: "state_unreadable",
-        detail: `Shard ${shardId} is kept as it is: the state on disk cannot be read: ${why}`,
-        remedy: "Upgrade the agent, or stop the node's engines with --stop-engines yes",
-      })),
-    ].map((problem) => create(ProblemSchema, { ...problem }));
-  }
+/** Adds what a survey of the engines found. */
+export function addEngines(inventory: Inventory, survey: EngineSurvey): void {
+  inventory.engines = encodeEngines(survey);
+  inventory.enginesProbed = survey.probed;
+  inventory.problems.push(...encodeProblems(survey));
+}
+
+function encodeEngines({ engines }: EngineSurvey): Engine[] {
+  return engines.map((engine) => create(EngineSchema, { ...engine }));
+}
+
+function encodeProblems({ problems }: EngineSurvey): Problem[] {
+  return problems.map((problem) => create(ProblemSchema, { ...problem }));
 }

@@ -15,8 +15,6 @@ export interface PrepareOptions {
   readonly modelDirs: readonly string[];
   /** Engines that work, in the order of the configuration. */
   readonly engines: readonly InstalledEngine[];
-  /** False: they have not been looked at yet. */
-  readonly enginesProbed: boolean;
   environmentOf(engine: InstalledEngine): NodeEnvironment;
 }
 
@@ -72,9 +70,6 @@ function findEngine(shard: Shard, options: PrepareOptions): InstalledEngine | un
 
 function missingEngine({ spec }: Shard, options: PrepareOptions): string {
   const wanted = spec.engineVersion === "" ? spec.engine : `${spec.engine} ${spec.engineVersion}`;
-  if (!options.enginesProbed) {
-    return `Cannot run ${wanted}: this node has not looked at its engines yet`;
-  }
   const has = options.engines.map(({ name, version }) => `${name} ${version}`).join(", ") || "none";
   return `Cannot run ${wanted}: of the engines in agent.yaml these work: ${has}`;
 }

@@ -18,7 +18,6 @@ function run(spec: Partial<ShardSpec>, changes: Partial<PrepareOptions> = {}) {
     address: "127.0.0.1",
     modelDirs: ["/nowhere"],
     engines: ENGINES,
-    enginesProbed: true,
     environmentOf: () => ({ home: "/h", managementInterface: "lo", engineEnv: {}, ofEngine: {} }),
     ...changes,
   });
@@ -58,8 +57,8 @@ Deno.test("prepare() takes the version that is asked for, and says which there a
   const missing = await refusal({ engineVersion: "1" });
   equal(missing.reason, "engine_missing");
   match(missing.message, /Cannot run llamacpp 1: .*llamacpp 11069, llamacpp 9000/);
-  const early = await refusal({}, { engines: [], enginesProbed: false });
-  match(early.message, /has not looked at its engines yet/);
+  const none = await refusal({}, { engines: [] });
+  match(none.message, /these work: none/);
   const older = await refusal({ engineVersion: "9000" });
   equal(older.reason, "model_missing", "the engine itself was found");
 });

@@ -14,10 +14,13 @@ const EXTRA_MS = 30_000;
 export async function stopEngines(options: AgentOptions, stop: AbortSignal): Promise<void> {
   using _lock = await lockState(options.config.state_directory);
   const address = options.config.address ?? "127.0.0.1";
-  const { supervisor, launcher } = await buildAgent(options, address, {
-    onStatus: () => {},
-    onEngines: () => {},
-  });
+  // No engine is started here, so none is looked at.
+  const { supervisor, launcher, engines } = await buildAgent(
+    { ...options, config: { ...options.config, engines: [] } },
+    address,
+    { onStatus: () => {}, onEngines: () => {} },
+  );
+  await engines.look();
   await supervisor.adopt();
   const running = supervisor.statuses().filter(({ shard }) => !ended(shard.state));
   const timeoutMs = Math.max(0, ...running.map(({ shard }) => shard.spec.stopTimeoutMs)) + EXTRA_MS;

@@ -16,7 +16,7 @@ import { ended, type ProcessRef, type Shard, type ShardSpec } from "./core/shard
 import { differs, type Status, statusOf } from "./core/shard/status.ts";
 import { worthSaving } from "./core/shard/worth_saving.ts";
 import type { ShardStore, Unusable } from "./edge/shard_store.ts";
-import type { Effects } from "./effects.ts";
+import { type Effects, unlaunched } from "./effects.ts";
 
 const log = logger("agent", "supervisor");
 
@@ -50,6 +50,9 @@ export class Supervisor {
   readonly #watched = new Set<string>();
   readonly #lookers = new Set<() => void>();
   readonly #closing = new AbortController();
+  /** Effects under way. */
+  readonly #tasks = new Set<Promise<void>>();
+  #closed = false;
   #highest: Revision = NO_REVISION;
   #unreadable: readonly Unusable[] = [];
 
@@ -163,7 +166,10 @@ export class Supervisor {
       this.#statusOf(shard).address !== ""
     );
     await Promise.all(serving.map(async (shard) => {
-      this.#loads.set(shard.spec.shardId, await this.#options.effects.measure(shard));
+      this.#loads.set(
+        shard.spec.shardId,
+        await this.#options.effects.measure(shard, this.#closing.signal),
+      );
     }));
   }
 
@@ -195,8 +201,11 @@ export class Supervisor {
     this.#closing.abort();
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
+    // What is just being started is still written down, for the next agent to find.
     await Promise.all(this.#work.values());
-    await this.#options.effects.idle();
+    await Promise.all(this.#tasks);
+    await Promise.all(this.#work.values());
+    this.#closed = true;
   }
 
   #node() {
@@ -231,7 +240,7 @@ export class Supervisor {
 
   #apply(shardId: string, event: ShardEvent): void {
     const shard = this.#shards.get(shardId);
-    if (shard === undefined || this.#closing.signal.aborted) return;
+    if (shard === undefined || this.#closed) return;
     const next = step(shard, event, this.#options.now());
     this.#become(next.shard, next.effects, shard);
   }
@@ -281,18 +290,21 @@ export class Supervisor {
   }
 
   #run(shard: Shard, effect: Effect): void {
-    if (this.#closing.signal.aborted) return;
+    const { signal } = this.#closing;
+    if (signal.aborted) return;
     const { shardId } = shard.spec;
-    spawnTask(`${effect.type} of ${shardId}`, async () => {
-      const event = await this.#options.effects.run(shard, effect);
+    const task = this.#options.effects.run(shard, effect, signal).then((event) => {
       if (event !== undefined) this.#apply(shardId, event);
-    }, this.#closing.signal);
+    }).finally(() => this.#tasks.delete(task));
+    this.#tasks.add(task);
+    spawnTask(`${effect.type} of ${shardId}`, () => task);
   }
 
   #watch(shard: Shard): void {
     const processes: readonly ProcessRef[] = "processes" in shard.state
       ? shard.state.processes
       : [];
+    if (this.#closing.signal.aborted) return;
     for (const process of processes) {
       if (this.#watched.has(process.handle)) continue;
       this.#watched.add(process.handle);
@@ -377,15 +389,6 @@ export class Supervisor {
     this.#work.set(shardId, work);
     spawnTask("supervisor", () => work);
   }
-}
-
-function unlaunched(why: string): ShardEvent {
-  const message = `Not started, because its state cannot be written down: ${why}`;
-  return {
-    type: "launch_failed",
-    processes: [],
-    failure: { reason: "system_error", message, permanent: false, logTail: [] },
-  };
 }
 
 function later(a: Revision, b: Revision): Revision {

@@ -119,6 +119,15 @@ Deno.test("an engine that lies about its health never becomes ready, and its lie
   ok(!node.told.some(({ status }) => status.state === "ready"));
 });
 
+Deno.test("an agent that ends while it starts an engine leaves it to the next one", async () => {
+  await using node = await openNode();
+  const { shardId } = await node.start(FOREVER, WORKER);
+  await node.restart();
+  await node.reached(shardId, "loading");
+  equal((await node.launcher.list()).length, 1);
+  await node.said(shardId, "up");
+});
+
 Deno.test("a restarted agent has the same engine in the same state, and restarts nothing", async () => {
   await using node = await openNode();
   await using engine = await startEngineFake();
@@ -200,7 +209,7 @@ Deno.test("a file of another version keeps its engine, and is told and not touch
 Deno.test("an engine whose state is corrupt is found by its nonce and stopped", async () => {
   await using node = await openNode();
   const { shardId } = await node.start(FOREVER, WORKER);
-  await node.said(shardId, "up");
+  await node.reached(shardId, "loading");
   await node.restart(() => Deno.writeTextFile(stateFile(node, shardId), '{"version":1,"sta'));
   await nothingRuns(node);
   equal(node.supervisor.find(shardId), undefined);
@@ -209,7 +218,7 @@ Deno.test("an engine whose state is corrupt is found by its nonce and stopped", 
 Deno.test("a pid that now is another process's is never touched", async () => {
   await using node = await openNode();
   const { shardId } = await node.start(FOREVER, WORKER);
-  await node.said(shardId, "up");
+  await node.reached(shardId, "loading");
   const stranger = new Deno.Command("/bin/sleep", { args: ["60"] }).spawn();
   await node.restart(async () => {
     const [engine] = await node.launcher.list();
@@ -256,11 +265,12 @@ Deno.test("stopAll() ends every engine of the node and waits for it", async () =
   }
   await node.supervisor.stopAll("node_stopped", AbortSignal.timeout(15_000));
   await nothingRuns(node);
-  deepEqual(node.supervisor.statuses().map(({ status }) => status.state), ["stopped", "stopped"]);
+  const ends = node.supervisor.statuses().map(({ status }) => [status.state, status.message]);
+  deepEqual(ends, [["stopped", ""], ["stopped", ""]]);
 });
 
 async function kill(signal: string, pid: number): Promise<void> {
-  await new Deno.Command("/bin/kill", { args: [`-${signal}`, String(pid)] }).output();
+  await new Deno.Command("/bin/sh", { args: ["-c", `kill -${signal} ${pid}`] }).output();
 }
 
 function never(): never {

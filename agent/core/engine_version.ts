@@ -6,9 +6,7 @@
  * libraries may come before; what is on a line of its own, or after the word version, counts most.
  */
 export function engineVersion(output: string): string | undefined {
-  const lines = output.replaceAll(COLOUR, "").split(/\r?\n/).map((line) =>
-    line.trim()
-  );
+  const lines = output.replaceAll(COLOUR, "").split(/\r?\n/).map((line) => line.trim());
   for (const pattern of PATTERNS) {
     for (const line of lines) {
       const version = pattern.exec(line)?.[1];

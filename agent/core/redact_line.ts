@@ -10,6 +10,17 @@ const PATTERNS: readonly RegExp[] = [
   /(?<=\b[\w-]*(?:api[-_]?key|token|secret|password)["']?(?:\s*[=:]\s*|\s+)["']?)(?!None\b|null\b)[A-Za-z0-9_.+/=-]{12,}/gi,
 ];
 
+const SECRET_NAME = /(?:key|token|secret|password|credential)s?$/i;
+
+/** What an engine was given that nobody may read: its key, and variables whose names say so. */
+export function secretsOf(given: {
+  readonly apiKey: string;
+  readonly env: Readonly<Record<string, string>>;
+}): readonly string[] {
+  const named = Object.entries(given.env).filter(([name]) => SECRET_NAME.test(name));
+  return [given.apiKey, ...named.map(([, value]) => value)];
+}
+
 /** `line` without what looks like a secret, and without any of `known`. */
 export function redactLine(line: string, known: readonly string[]): string {
   let text = line;

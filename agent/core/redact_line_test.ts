@@ -1,5 +1,5 @@
-import { equal } from "node:assert/strict";
-import { redactLine } from "./redact_line.ts";
+import { deepEqual, equal } from "node:assert/strict";
+import { redactLine, secretsOf } from "./redact_line.ts";
 
 const LINES: readonly (readonly [string, string])[] = [
   ["nothing to see", "nothing to see"],
@@ -20,4 +20,9 @@ const LINES: readonly (readonly [string, string])[] = [
 
 Deno.test("redactLine() hides secrets and nothing else", () => {
   for (const [line, hidden] of LINES) equal(redactLine(line, ["hunter2hunter2", ""]), hidden);
+});
+
+Deno.test("secretsOf() names the key and what the environment calls a secret", () => {
+  const env = { MY_TOKEN: "t", AWS_SECRET_ACCESS_KEY: "s", HF_HOME: "/h", KEYBOARD: "us" };
+  deepEqual(secretsOf({ apiKey: "k", env }), ["k", "t", "s"]);
 });

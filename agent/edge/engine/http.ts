@@ -16,6 +16,7 @@ export interface EngineRequest {
   readonly deadlineMs: number;
   /** JSON body; absent: a GET. */
   readonly body?: unknown;
+  readonly signal: AbortSignal;
 }
 
 export type EngineAnswer =
@@ -44,11 +45,14 @@ export function askEngine(request: EngineRequest): Promise<EngineAnswer> {
   const timer = setTimeout(() => {
     finish({ kind: "failed", why: `no answer within ${request.deadlineMs / 1_000} s` });
   }, request.deadlineMs);
+  const abort = () => finish({ kind: "failed", why: "given up" });
   const finish = (answer: EngineAnswer): void => {
     clearTimeout(timer);
+    request.signal.removeEventListener("abort", abort);
     sent.destroy();
     resolve(answer);
   };
+  request.signal.addEventListener("abort", abort);
   sent.on("error", (error: Error & { code?: string }) => {
     finish(
       error.code === "ECONNREFUSED"

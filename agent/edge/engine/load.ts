@@ -8,7 +8,11 @@ const METRICS_MS_MAX = 2_000;
 
 /** Empty when it does not answer in time, or has no such metrics. Never rejects. */
 export async function readLoad(
-  engine: { readonly address: Address; readonly apiKey: string },
+  engine: {
+    readonly address: Address;
+    readonly apiKey: string;
+    readonly signal: AbortSignal;
+  },
   names: LoadNames,
 ): Promise<EngineLoad> {
   const answer = await askEngine({ ...engine, path: "/metrics", deadlineMs: METRICS_MS_MAX });

@@ -21,6 +21,8 @@ export interface ProbeRequest {
   readonly apiKey: string;
   /** False leaves out the token, for an engine that is busy with real ones. */
   readonly token: boolean;
+  /** Ends the probe early; its outcome then means nothing. */
+  readonly signal: AbortSignal;
 }
 
 /** Never rejects; takes at most a few minutes, most of them for the token. */

@@ -1,4 +1,5 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { eventually } from "../../eventually_fake.ts";
 import { startEngineFake } from "./engine_fake.ts";
 import { freePort } from "./free_port_fake.ts";
 import { readLoad } from "./load.ts";
@@ -6,9 +7,17 @@ import { probeEngine } from "./probe.ts";
 
 const NOT_HERE = { status: 404, body: { error: { message: "does not" } } };
 
+const { signal } = new AbortController();
+
 async function probe(replies: Parameters<typeof startEngineFake>[0], token = true) {
   await using engine = await startEngineFake(replies);
-  const outcome = await probeEngine({ address: engine.address, model: "demo", apiKey: "k", token });
+  const outcome = await probeEngine({
+    address: engine.address,
+    model: "demo",
+    apiKey: "k",
+    token,
+    signal,
+  });
   return { outcome, asked: engine.asked };
 }
 
@@ -34,6 +43,7 @@ Deno.test("probeEngine() takes a refused connection and a 503 for an engine that
     model: "demo",
     apiKey: "k",
     token: true,
+    signal,
   });
   deepEqual(refused, { kind: "waiting", why: "nothing listens on its port yet" });
   const loading = { status: 503, body: { error: { message: "Loading model" } } };
@@ -80,8 +90,25 @@ Deno.test("readLoad() reads the metrics, and knows nothing of an engine that has
     "/metrics": { status: 200, body: "running 3\nwaiting 0\n" },
   });
   const names = { running: ["running"], waiting: ["waiting"], kvUsage: ["kv"] };
-  const leader = { address: engine.address, apiKey: "k" };
+  const leader = { address: engine.address, apiKey: "k", signal };
   deepEqual(await readLoad(leader, names), { running: 3, waiting: 0 });
   engine.replies = { "/metrics": { status: 501, body: {} } };
   deepEqual(await readLoad(leader, names), {});
+});
+
+Deno.test("probeEngine() gives up at once when it is told to", async () => {
+  await using engine = await startEngineFake({ "/v1/completions": "hang" });
+  const stop = new AbortController();
+  const begunAt = performance.now();
+  const outcome = probeEngine({
+    address: engine.address,
+    model: "demo",
+    apiKey: "k",
+    token: true,
+    signal: stop.signal,
+  });
+  await eventually("it asks for a token", () => engine.asked.length === 3);
+  stop.abort();
+  equal((await outcome).kind, "wrong");
+  ok(performance.now() - begunAt < 10_000);
 });

@@ -2,7 +2,7 @@
  * What every launcher must do, as tests. The supervisor relies on each of these, and a launcher that
  * cannot keep one cannot keep engines.
  */
-import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { deepEqual, equal, match, notEqual, ok, rejects } from "node:assert/strict";
 import { readTextIfExists } from "@heddle/common/atomic_file";
 import { delay } from "@heddle/common/task";
 import type { ProcessRef } from "../../core/shard/shard.ts";
@@ -154,11 +154,21 @@ function exits(it: It): void {
     equal((await ended(subject, started))?.code, 0);
     await empty(subject.launcher, started.process);
   });
-  it("knows of children that left the group", async (subject) => {
-    const started = await start(subject, "setsid sleep 60 & echo up; sleep 0.2; exit 1");
+  it("ends children that left the group, or knows of them", async (subject) => {
+    const started = await start(
+      subject,
+      "setsid sleep 60 & echo child $!; echo up; sleep 0.2; exit 1",
+    );
+    const [, child = ""] = /^child (\d+)$/m.exec(await said(subject, started, "up")) ?? [];
     await ended(subject, started);
-    ok((await subject.launcher.members(started.process)).length > 0, "one lives on");
-    equal(await subject.launcher.signal(started.process, "SIGKILL"), "sent");
+    const members = await subject.launcher.members(started.process);
+    if (members.length === 0) {
+      const { code } = await new Deno.Command("/bin/sh", { args: ["-c", `kill -0 ${child}`] })
+        .output();
+      notEqual(code, 0, "what is not known of is gone");
+    } else {
+      equal(await subject.launcher.signal(started.process, "SIGKILL"), "sent");
+    }
     await empty(subject.launcher, started.process);
   });
 }

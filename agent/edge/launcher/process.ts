@@ -30,15 +30,20 @@ export interface ProcessLauncherOptions {
   readonly stateDirectory: string;
 }
 
+interface Child {
+  readonly child: Deno.ChildProcess;
+  readonly ended: AbortController;
+  readonly status: Promise<void>;
+}
+
 export class ProcessLauncher implements Launcher {
   readonly #shim: string;
   readonly #stateDirectory: string;
   /** Children of this very agent; `ended` spares their watchers the wait for the next look. */
-  readonly #children = new Map<
-    string,
-    { readonly ended: AbortController; status: Promise<void> }
-  >();
-  #listing: Promise<readonly LiveProcess[]> | undefined;
+  readonly #children = new Map<string, Child>();
+  /** The look that is under way, and the one after it. */
+  #looking: Promise<readonly LiveProcess[]> | undefined;
+  #next: Promise<readonly LiveProcess[]> | undefined;
 
   constructor(options: ProcessLauncherOptions) {
     this.#shim = options.shim;
@@ -66,15 +71,23 @@ export class ProcessLauncher implements Launcher {
         `Cannot start ${name}: ${line || "heddle-shim says nothing"}`,
       );
     }
-    this.#children.set(handle, { ended, status });
+    this.#children.set(handle, { child, ended, status });
     void status.then(() => this.#children.delete(handle));
     return { name, handle, pid: Number(pid), started, mainPid: Number(main) };
   }
 
+  // Many watchers ask at once, and one look answers them all; but never one that had begun before
+  // they asked: it could miss what was started since, and that would be taken for dead.
   list(): Promise<readonly LiveProcess[]> {
-    // Many watchers ask at once; one look answers them all.
-    this.#listing ??= this.#find().finally(() => this.#listing = undefined);
-    return this.#listing;
+    if (this.#looking === undefined) {
+      this.#looking = this.#find().finally(() => this.#looking = undefined);
+      return this.#looking;
+    }
+    this.#next ??= this.#looking.then(() => {}, () => {}).then(() => {
+      this.#next = undefined;
+      return this.list();
+    });
+    return this.#next;
   }
 
   async signal(process: ProcessRef, signal: Signal): Promise<"sent" | "gone"> {
@@ -130,7 +143,11 @@ export class ProcessLauncher implements Launcher {
 
   /** Resolves when every process that this launcher itself started has ended. */
   async childrenEnded(): Promise<void> {
-    await Promise.all([...this.#children.values()].map(({ status }) => status));
+    await Promise.all([...this.#children.values()].map(({ child, status }) => {
+      // Whoever waits for it keeps this process alive for it.
+      child.ref();
+      return status;
+    }));
   }
 
   async #find(): Promise<readonly LiveProcess[]> {

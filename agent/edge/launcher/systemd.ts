@@ -1,0 +1,208 @@
+/**
+ * The launcher for machines with systemd: each process is a transient unit. It has its own control
+ * group, so it is killed whole whatever it forks; it is no child of the agent's, so nothing that
+ * becomes of the agent reaches it; and systemd itself writes down how it ended.
+ */
+import { dirname, join } from "node:path";
+import { readTextIfExists, writeFileAtomic } from "@heddle/common/atomic_file";
+import { logger } from "@heddle/common/log";
+import { delay } from "@heddle/common/task";
+import { HeddleError } from "@heddle/proto/error";
+import type { ExitRecord, ProcessRef } from "../../core/shard/shard.ts";
+import { ENGINE_UNITS, handleOf, startArguments, unitOf } from "../../core/systemd/engine_unit.ts";
+import { environmentFile } from "../../core/systemd/env_file.ts";
+import { decodeExitRecord, startFailure } from "../../core/systemd/exit_record.ts";
+import { environmentFileOf, parseShow, pidIn, type Properties } from "../../core/systemd/show.ts";
+import type { Launcher, LaunchRequest, LiveProcess, Signal } from "./launcher.ts";
+import { callShim } from "./shim.ts";
+import { callSystemd, SYSTEMCTL, SYSTEMD_RUN } from "./systemctl.ts";
+
+const log = logger("agent", "launcher");
+
+/** Between looks for an exit record. */
+const EXIT_POLL_MS = 250;
+/** Between looks at the unit itself, which may end without one: the disk was full. */
+const UNIT_POLL_MS = 3_000;
+
+const ENV_FILE = "env";
+const LOG_FILE = "log";
+const EXIT_FILE = "exit";
+
+const PROPERTIES = [
+  "Id",
+  "LoadState",
+  "ActiveState",
+  "SubState",
+  "MainPID",
+  "InvocationID",
+  "EnvironmentFiles",
+];
+
+export interface SystemdLauncherOptions {
+  /** The agent's state directory: only what runs below it is ours. */
+  readonly stateDirectory: string;
+  /** The user that engines run as. */
+  readonly user: string;
+  /** Absolute path of heddle-shim, which reads control groups for us. */
+  readonly shim: string;
+}
+
+export class SystemdLauncher implements Launcher {
+  readonly #options: SystemdLauncherOptions;
+
+  constructor(options: SystemdLauncherOptions) {
+    this.#options = options;
+  }
+
+  async start(request: LaunchRequest): Promise<ProcessRef> {
+    const { directory, handle, name, argv, env } = request;
+    if (!argv[0]?.startsWith("/")) {
+      throw new HeddleError(
+        "invalid_input",
+        `Cannot start ${name}: "${argv[0] ?? ""}" is no absolute path`,
+      );
+    }
+    const unit = unitOf(handle);
+    const envFile = join(directory, ENV_FILE);
+    await writeFileAtomic(envFile, environmentFile(env));
+    const sibling = (await this.list()).find((each) =>
+      each.whole && dirname(each.directory) === dirname(directory)
+    );
+    const { code, stderr } = await callSystemd(
+      SYSTEMD_RUN,
+      startArguments({
+        handle,
+        name,
+        argv,
+        variables: Object.keys(env),
+        envFile,
+        logFile: this.logFile(directory),
+        exitFile: join(directory, EXIT_FILE),
+        user: this.#options.user,
+        sibling: sibling === undefined ? undefined : unitOf(sibling.handle),
+      }),
+    );
+    if (code !== 0) {
+      const why = await this.#whyNotStarted(directory);
+      throw new HeddleError("system", `Cannot start ${name} as ${unit}: ${why ?? stderr}`);
+    }
+    const [shown] = await this.#show(unit);
+    // One that has ended by now has no pid any more; its record is there, or about to be.
+    return {
+      name,
+      handle,
+      pid: pidIn(shown?.MainPID) ?? 0,
+      started: shown?.InvocationID ?? "",
+    };
+  }
+
+  async list(): Promise<readonly LiveProcess[]> {
+    const found: LiveProcess[] = [];
+    for (const shown of await this.#show(ENGINE_UNITS)) {
+      const handle = handleOf(shown.Id ?? "");
+      const envFile = environmentFileOf(shown);
+      if (handle === undefined || envFile === undefined) continue;
+      const directory = dirname(envFile);
+      if (!directory.startsWith(`${this.#options.stateDirectory}/`)) continue;
+      const main = pidIn(shown.MainPID);
+      const started = shown.InvocationID ?? "";
+      const pid = main ?? (await this.members({ name: "", handle, pid: 0, started }))[0];
+      if (pid === undefined) continue;
+      found.push({ handle, pid, started, directory, whole: main !== undefined });
+    }
+    return found;
+  }
+
+  async signal(process: ProcessRef, signal: Signal): Promise<"sent" | "gone"> {
+    const unit = unitOf(process.handle);
+    const [shown] = await this.#show(unit);
+    if (shown === undefined || shown.LoadState === "not-found") return "gone";
+    if (pidIn(shown.MainPID) === undefined) {
+      // It has ended. systemd kills the rest itself, and is not to be disturbed while it writes down
+      // how: its recorder is in the same control group.
+      if (signal === "SIGTERM" || (await this.members(process)).length === 0) return "gone";
+      if (shown.SubState === "stop-post") return "sent";
+    }
+    const whom = signal === "SIGTERM" ? "main" : "all";
+    const { code, stderr } = await callSystemd(SYSTEMCTL, [
+      "kill",
+      `--kill-who=${whom}`,
+      `--signal=${signal}`,
+      "--",
+      unit,
+    ]);
+    if (code === 0) return "sent";
+    // It ended between our look and our signal, which is what was wanted.
+    if (/not loaded|No .*process to kill/i.test(stderr)) return "gone";
+    throw new HeddleError("system", `Cannot send ${signal} to ${unit}: ${stderr}`);
+  }
+
+  async members(process: ProcessRef): Promise<readonly number[]> {
+    const { lines } = await callShim(this.#options.shim, ["unit-members", unitOf(process.handle)]);
+    return lines.map((line) => Number(line.split(" ")[0]));
+  }
+
+  async exit(
+    process: ProcessRef,
+    directory: string,
+    signal: AbortSignal,
+  ): Promise<ExitRecord | undefined> {
+    const file = join(directory, EXIT_FILE);
+    let nextLookAt = 0;
+    for (let gone = false;;) {
+      // Read once more after the unit was seen to be gone: what it wrote, it wrote before.
+      const text = await this.#readExit(file);
+      signal.throwIfAborted();
+      if (text !== undefined) return decodeExitRecord(text);
+      if (gone) return undefined;
+      if (performance.now() >= nextLookAt) {
+        gone = await this.#isGone(process);
+        nextLookAt = performance.now() + UNIT_POLL_MS;
+      } else {
+        await delay(EXIT_POLL_MS, signal);
+      }
+    }
+  }
+
+  logFile(directory: string): string {
+    return join(directory, LOG_FILE);
+  }
+
+  async #show(units: string): Promise<readonly Properties[]> {
+    const properties = PROPERTIES.map((name) => `--property=${name}`);
+    const { code, stdout, stderr } = await callSystemd(SYSTEMCTL, [
+      "show",
+      ...properties,
+      "--",
+      units,
+    ]);
+    if (code !== 0) throw new HeddleError("system", `Cannot ask systemd for units: ${stderr}`);
+    return parseShow(stdout);
+  }
+
+  async #isGone({ handle }: ProcessRef): Promise<boolean> {
+    try {
+      const [shown] = await this.#show(unitOf(handle));
+      return shown === undefined || shown.LoadState === "not-found" ||
+        ["inactive", "failed"].includes(shown.ActiveState ?? "");
+    } catch (error) {
+      // Not knowing is not knowing it to be gone.
+      log.warning("Cannot look for a unit", { unit: unitOf(handle), error });
+      return false;
+    }
+  }
+
+  async #readExit(file: string): Promise<string | undefined> {
+    try {
+      return await readTextIfExists(file);
+    } catch (error) {
+      log.warning("Cannot read how a process ended", { file, error });
+      return undefined;
+    }
+  }
+
+  // systemd-run only says that the job failed; the record has the reason.
+  async #whyNotStarted(directory: string): Promise<string | undefined> {
+    return startFailure(await this.#readExit(join(directory, EXIT_FILE)) ?? "");
+  }
+}

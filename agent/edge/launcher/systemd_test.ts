@@ -1,0 +1,162 @@
+/**
+ * The systemd launcher on a real systemd, as root. It starts units of this machine, so it runs only
+ * where it was asked to: on a node of the lab (`deno task lab systemd_launcher`), whose user for
+ * engines HEDDLE_TEST_ENGINE_USER names.
+ */
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { launcherContract, type Subject } from "./contract.ts";
+import { SystemdLauncher } from "./systemd.ts";
+
+const SHIM = fileURLToPath(new URL("../../../bin/heddle-shim", import.meta.url));
+const USER = Deno.env.get("HEDDLE_TEST_ENGINE_USER");
+const WAIT_MS_MAX = 15_000;
+
+async function open(): Promise<Subject & AsyncDisposable & { readonly root: string }> {
+  // Blanks and specifiers: a state directory may be called anything.
+  const root = await Deno.makeTempDir({ dir: "/var/lib", prefix: "heddle launcher %n $x " });
+  const make = () =>
+    new SystemdLauncher({ stateDirectory: root, user: USER ?? "nobody", shim: SHIM });
+  let count = 0;
+  return {
+    root,
+    launcher: make(),
+    restarted: make,
+    async directory() {
+      const folder = join(root, `run-${++count}`);
+      await Deno.mkdir(folder, { mode: 0o700 });
+      return folder;
+    },
+    settled: () => Promise.resolve(),
+    async [Symbol.asyncDispose]() {
+      await Deno.remove(root, { recursive: true });
+    },
+  };
+}
+
+if (USER === undefined) {
+  Deno.test.ignore("systemd launcher: runs in the lab, on a real systemd", () => {});
+} else {
+  launcherContract("systemd launcher", open);
+  beyondTheContract();
+}
+
+function beyondTheContract(): void {
+  Deno.test("systemd launcher: a program gets its arguments as they are", async () => {
+    await using subject = await open();
+    const odd = [
+      "$HOME",
+      "${HOME}",
+      "$$",
+      "%n %%",
+      "a;b",
+      " ; ",
+      'q"uote',
+      "\\x41\\",
+      "new\nline",
+      "ü",
+    ];
+    const directory = await subject.directory();
+    const process = await subject.launcher.start({
+      name: "server",
+      handle: `odd${Deno.pid}`,
+      directory,
+      argv: ["/bin/sh", "-c", 'printf "<%s>" "$@"; sleep 60', "sh", ...odd, ""],
+      env: { PATH: "/usr/bin:/bin", HOME: "/somewhere" },
+    });
+    const log = subject.launcher.logFile(directory);
+    const expected = [...odd, ""].map((word) => `<${word}>`).join("");
+    const signal = AbortSignal.timeout(WAIT_MS_MAX);
+    let text = "";
+    while (text.length < expected.length && !signal.aborted) {
+      text = await Deno.readTextFile(log);
+    }
+    equal(text, expected);
+    await subject.launcher.signal(process, "SIGKILL");
+    await subject.launcher.exit(process, directory, signal);
+  });
+  Deno.test("systemd launcher: a program may lie in a folder with a dollar", async () => {
+    await using subject = await open();
+    const folder = join("/opt", `$HOME-${Deno.pid}`);
+    await Deno.mkdir(folder);
+    await Deno.copyFile("/bin/echo", join(folder, "echo"));
+    const directory = await subject.directory();
+    const process = await subject.launcher.start({
+      name: "server",
+      handle: `dollar${Deno.pid}`,
+      directory,
+      argv: [join(folder, "echo"), "$HOME", "up"],
+      env: { HOME: "/x" },
+    });
+    await subject.launcher.exit(process, directory, AbortSignal.timeout(WAIT_MS_MAX));
+    equal(await Deno.readTextFile(subject.launcher.logFile(directory)), "$HOME up\n");
+    await Deno.remove(folder, { recursive: true });
+  });
+  Deno.test("systemd launcher: says why a program cannot be started", async () => {
+    await using subject = await open();
+    const request = { name: "server", handle: `why${Deno.pid}`, env: {} };
+    await rejects(
+      subject.launcher.start({
+        ...request,
+        directory: await subject.directory(),
+        argv: ["/no/such/engine"],
+      }),
+      /Failed to find executable \/no\/such\/engine: No such file/,
+    );
+    // There, and root may run it; but not the user that would have to.
+    const folder = join("/opt", `only-root-${Deno.pid}`);
+    await Deno.mkdir(folder, { mode: 0o700 });
+    await Deno.copyFile("/bin/true", join(folder, "engine"));
+    await rejects(
+      subject.launcher.start({
+        ...request,
+        directory: await subject.directory(),
+        argv: [join(folder, "engine")],
+      }),
+      /does not exist on this node, or the engines' user may not run it/,
+    );
+    await Deno.remove(folder, { recursive: true });
+    const nobody = new SystemdLauncher({
+      stateDirectory: subject.root,
+      user: "no-such-user",
+      shim: SHIM,
+    });
+    await rejects(
+      nobody.start({ ...request, directory: await subject.directory(), argv: ["/bin/true"] }),
+      /engines' user does not exist/,
+    );
+    deepEqual(await subject.launcher.list(), []);
+  });
+  Deno.test("systemd launcher: an engine runs as its user, in its home", async () => {
+    await using subject = await open();
+    const directory = await subject.directory();
+    const process = await subject.launcher.start({
+      name: "server",
+      handle: `who${Deno.pid}`,
+      directory,
+      argv: ["/bin/sh", "-c", "id -un; pwd; touch here && rm here && echo may write"],
+      env: { PATH: "/usr/bin:/bin" },
+    });
+    await subject.launcher.exit(process, directory, AbortSignal.timeout(WAIT_MS_MAX));
+    const text = await Deno.readTextFile(subject.launcher.logFile(directory));
+    deepEqual(text.trim().split("\n"), [USER, "/var/lib/heddle/engine-home", "may write"]);
+  });
+  Deno.test("systemd launcher: two agents do not see each other's engines", async () => {
+    await using one = await open();
+    await using other = await open();
+    const directory = await one.directory();
+    const process = await one.launcher.start({
+      name: "server",
+      handle: `mine${Deno.pid}`,
+      directory,
+      argv: ["/bin/sleep", "60"],
+      env: {},
+    });
+    deepEqual(await other.launcher.list(), []);
+    equal((await one.launcher.list()).length, 1);
+    ok((await one.launcher.members(process)).includes(process.pid));
+    await one.launcher.signal(process, "SIGKILL");
+    await one.launcher.exit(process, directory, AbortSignal.timeout(WAIT_MS_MAX));
+  });
+}
