@@ -1,6 +1,11 @@
 /** Every scenario by its name, in the order in which `all` runs them. */
 import type { Scenario } from "./scenario.ts";
 import { nodes } from "./scenarios/nodes.ts";
+import { systemdLauncher } from "./scenarios/systemd_launcher.ts";
 import { onboard } from "./scenarios/onboard.ts";
 
-export const SCENARIOS: Readonly<Record<string, Scenario>> = { nodes, onboard };
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  nodes,
+  systemd_launcher: systemdLauncher,
+  onboard,
+};

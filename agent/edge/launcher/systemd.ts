@@ -83,8 +83,8 @@ export class SystemdLauncher implements Launcher {
       }),
     );
     if (code !== 0) {
-      const why = await this.#whyNotStarted(directory);
-      throw new HeddleError("system", `Cannot start ${name} as ${unit}: ${why ?? stderr}`);
+      const why = await this.#whyNotStarted(directory) ?? (stderr || this.#whereToLook(unit));
+      throw new HeddleError("system", `Cannot start ${name} as ${unit}: ${why}`);
     }
     const [shown] = await this.#show(unit);
     // One that has ended by now has no pid any more; its record is there, or about to be.
@@ -204,5 +204,9 @@ export class SystemdLauncher implements Launcher {
   // systemd-run only says that the job failed; the record has the reason.
   async #whyNotStarted(directory: string): Promise<string | undefined> {
     return startFailure(await this.#readExit(join(directory, EXIT_FILE)) ?? "");
+  }
+  // Without its user even the recorder cannot be started.
+  #whereToLook(unit: string): string {
+    return `see that user ${this.#options.user} exists, and what systemd says: journalctl -u ${unit}`;
   }
 }

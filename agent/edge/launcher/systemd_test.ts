@@ -124,7 +124,7 @@ function beyondTheContract(): void {
     });
     await rejects(
       nobody.start({ ...request, directory: await subject.directory(), argv: ["/bin/true"] }),
-      /engines' user does not exist/,
+      /see that user no-such-user exists/,
     );
     deepEqual(await subject.launcher.list(), []);
   });
