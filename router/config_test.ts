@@ -1,6 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { parseConfig } from "@heddle/common/config_file";
-import { configSchema, type Settings, settingsOf } from "./config.ts";
+import { configSchema } from "./config.ts";
+import { type Settings, settingsOf } from "./settings/settings.ts";
 
 function read(text: string) {
   return parseConfig(configSchema, text, "router.yaml");

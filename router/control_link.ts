@@ -8,7 +8,7 @@ import type { UsageRecord } from "./core/request/usage_record.ts";
 import { ControlClient } from "./edge/control/control_client.ts";
 import { reportLoop } from "./edge/control/reporter.ts";
 import { SnapshotFile } from "./edge/control/snapshot_file.ts";
-import type { Settings } from "./config.ts";
+import type { Settings } from "./settings/settings.ts";
 import type { Endpoints } from "./endpoints.ts";
 import { ModelLoads } from "./model_loads.ts";
 import type { Queue } from "./queue.ts";

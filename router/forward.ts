@@ -2,6 +2,7 @@
  * Schedule and forward: tries endpoints of a model, then of its fallbacks, until one serves or
  * there is none left. Another is tried only while the client has no content.
  */
+import type { ResponseSoFar } from "./core/engine_error_shape.ts";
 import type { Model } from "./core/fleet/endpoint.ts";
 import { WORKS } from "./core/fleet/judgement.ts";
 import type { Outcome } from "./core/request/outcome.ts";
@@ -12,12 +13,14 @@ import type { Failure } from "./edge/relay/failure.ts";
 import { relay } from "./edge/relay/relay.ts";
 import type { Relayed, Work } from "./edge/relay/relayed.ts";
 import type { UpstreamPool } from "./edge/upstream.ts";
-import type { Timeouts } from "./config.ts";
+import type { Timeouts } from "./settings/settings.ts";
 import type { Endpoints, Slot } from "./endpoints.ts";
 import { unavailable } from "./queue.ts";
 
 export interface ForwardOptions {
   readonly request: ParsedRequest;
+  /** What of the client's headers the engine gets. */
+  readonly headers: Readonly<Record<string, string>>;
   readonly requestId: string;
   /** Best first; at least one. */
   readonly models: readonly Model[];
@@ -42,6 +45,8 @@ export interface Forwarded {
   /** Undefined when no engine did any work. */
   readonly work: Work | undefined;
   readonly firstContentMs: number | undefined;
+  /** What a Responses stream that broke off had told of its answer. */
+  readonly response: ResponseSoFar | undefined;
 }
 
 /**
@@ -94,7 +99,7 @@ class Progress {
   }
 
   tryAt(reply: Reply, { endpoint }: Slot): Promise<Relayed> {
-    const { request, requestId } = this.#options;
+    const { request, requestId, headers } = this.#options;
     const { timeouts, pool } = this.#parts;
     this.#tries++;
     this.#model = endpoint.model;
@@ -104,6 +109,7 @@ class Progress {
       endpoint,
       request,
       requestId,
+      clientHeaders: headers,
       ...waits(request, timeouts),
       onContent: this.#contentClock(endpoint.model),
     });
@@ -120,7 +126,10 @@ class Progress {
       case "broken":
         slot.judge(relayed.failure.judgement);
         this.#count(relayed.failure);
-        return this.#ended(brokenBy(relayed.failure), relayed.work);
+        return {
+          ...this.#ended(brokenBy(relayed.failure), relayed.work),
+          response: relayed.response,
+        };
       case "failed":
         slot.judge(relayed.failure.judgement);
         this.#count(relayed.failure);
@@ -146,7 +155,7 @@ class Progress {
   #count(failure: Failure): void {
     this.#failure = failure;
     if (failure.suspect) this.#suspects++;
-    if (failure.judgement.kind === "success") return;
+    if (failure.outcome.reason === "engine_refused") return;
     this.#parts.metrics.failedTry(this.#model, failure.outcome.reason);
   }
 
@@ -175,6 +184,7 @@ class Progress {
       tries: this.#tries,
       work,
       firstContentMs: this.#firstContentMs,
+      response: undefined,
     };
   }
 }

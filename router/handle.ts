@@ -1,10 +1,11 @@
 /** From a request on the listener to what answers it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { spawnTask } from "@heddle/common/task";
+import type { ErrorShape } from "./core/engine_error_shape.ts";
 import { modelCard, modelCards } from "./core/fleet/model_cards.ts";
 import type { Table } from "./core/fleet/table.ts";
 import { type Outcome, refuse } from "./core/request/outcome.ts";
-import { matchRoute, type Route } from "./core/request/route.ts";
+import { matchRoute, type Route, type RouteMatch } from "./core/request/route.ts";
 import { Reply } from "./edge/client/reply.ts";
 import { requestIdOf } from "./edge/client/request_id.ts";
 import { rescue } from "./edge/client/rescue.ts";
@@ -31,9 +32,11 @@ export function handle(
   const requestId = requestIdOf(request.headers["x-request-id"]);
   reply.setHeader("x-request-id", requestId);
   const match = matchRoute(request.method ?? "", request.url ?? "");
+  // What clients of the Messages API call the same thing.
+  if (errorsOf(match) === "anthropic") reply.setHeader("request-id", requestId);
   switch (match.kind) {
     case "no_route":
-      return tell(reply, refuse({ reason: "no_route", message: NO_ROUTE }));
+      return tell(reply, refuse({ reason: "no_route", message: NO_ROUTE }), match.errors);
     case "method_not_allowed":
       reply.setHeader("allow", match.allow);
       return tell(
@@ -42,10 +45,16 @@ export function handle(
           reason: "method_not_allowed",
           message: `${request.method} is not allowed here: want ${match.allow}`,
         }),
+        match.errors,
       );
     case "route":
       return follow(match.route, { request, reply, requestId }, parts);
   }
+}
+
+function errorsOf(match: RouteMatch): ErrorShape {
+  if (match.kind !== "route") return match.errors;
+  return match.route.kind === "inference" ? match.route.errors : "openai";
 }
 
 type Incoming = Omit<Exchange, "route">;
@@ -82,6 +91,10 @@ function sendJson(reply: Reply, value: unknown): void {
   reply.whole(200, { "content-type": "application/json" }, JSON.stringify(value));
 }
 
-function tell(reply: Reply, { outcome }: { readonly outcome: Outcome }): void {
-  rescue(reply, outcome, "openai");
+function tell(
+  reply: Reply,
+  { outcome }: { readonly outcome: Outcome },
+  shape: ErrorShape = "openai",
+): void {
+  rescue(reply, outcome, { shape });
 }

@@ -6,7 +6,8 @@ import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
 import { HeddleError } from "@heddle/proto/error";
 import { runProgram } from "@heddle/common/program";
-import { configSchema, type Settings, settingsOf } from "./config.ts";
+import { configSchema } from "./config.ts";
+import { type Settings, settingsOf } from "./settings/settings.ts";
 import { startRouter } from "./router.ts";
 
 const CONFIG_FILE = "/etc/heddle/router.yaml";

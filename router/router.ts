@@ -4,7 +4,7 @@ import { type Address, formatAddress, isLoopback } from "@heddle/common/address"
 import { HeddleError } from "@heddle/proto/error";
 import { logger } from "@heddle/common/log";
 import { spawnTask } from "@heddle/common/task";
-import type { Settings } from "./config.ts";
+import type { Settings } from "./settings/settings.ts";
 import { OPEN_LIMITS } from "./core/request/limit.ts";
 import type { UsageRecord } from "./core/request/usage_record.ts";
 import { type Keyring, OPEN_KEYRING, readKeyring } from "./edge/client/keys.ts";
@@ -63,6 +63,7 @@ export async function startRouter(
     heartbeatMs: hooks.heartbeatMs ?? HEARTBEAT_MS,
     timeouts: settings.timeouts,
     limits: OPEN_LIMITS,
+    requestPolicy: settings.requestPolicy,
     keyring: () => keyring,
     bodyLimits: {
       wireBytesMax: settings.bodyReceivedMaxBytes,

@@ -5,9 +5,10 @@
 import type { IncomingMessage } from "node:http";
 import { logger } from "@heddle/common/log";
 import { ANONYMOUS, type Caller } from "./core/request/caller.ts";
+import { forwardedHeaders } from "./core/request/forwarded_headers.ts";
 import type { Limits } from "./core/request/limit.ts";
 import { CLIENT_CLOSED, next, type Outcome, refuse, type Step } from "./core/request/outcome.ts";
-import { type ParsedRequest, parseRequest } from "./core/request/request.ts";
+import { type ParsedRequest, parseRequest, type RequestPolicy } from "./core/request/request.ts";
 import type { InferenceRoute } from "./core/request/route.ts";
 import type { UsageRecord } from "./core/request/usage_record.ts";
 import { type Resolved, resolveModel } from "./core/schedule/resolve.ts";
@@ -31,6 +32,7 @@ export interface Exchange {
 export interface ServeParts extends ForwardParts {
   readonly keyring: () => Keyring;
   readonly bodyLimits: BodyLimits;
+  readonly requestPolicy: RequestPolicy;
   readonly limits: Limits;
   readonly queue: Queue;
   /** Gets exactly one record for each request. */
@@ -59,7 +61,8 @@ export async function serve(exchange: Exchange, parts: ServeParts): Promise<void
   } catch (error) {
     logger("router").error("A request hit a bug", { requestId: exchange.requestId, error });
   } finally {
-    rescue(exchange.reply, ended.outcome, exchange.route.errors);
+    const { errors: shape } = exchange.route;
+    rescue(exchange.reply, ended.outcome, { shape, response: ended.forwarded?.response });
     parts.account(recordOf(exchange, ended, parts.now() - startedAt));
   }
 }
@@ -73,15 +76,19 @@ async function travel(exchange: Exchange, parts: ServeParts, startedAt: number):
   if (caller.kind === "end") return { ...known, outcome: caller.outcome };
   const body = timed("read", await read(exchange, parts.bodyLimits));
   if (body.kind === "end") return { ...known, caller: caller.value, outcome: body.outcome };
-  const parsed = timed("parse", parseRequest(route, body.value));
+  const parsed = timed("parse", parseRequest(route, body.value, parts.requestPolicy));
   if (parsed.kind === "end") return { ...known, caller: caller.value, outcome: parsed.outcome };
+  for (const [name, value] of Object.entries(parsed.value.answerHeaders)) {
+    reply.setHeader(name, value);
+  }
   const readable = { ...known, caller: caller.value, parsed: parsed.value };
   const resolved = timed("resolve", resolve(parts.endpoints, parsed.value, request));
   if (resolved.kind === "end") return { ...readable, outcome: resolved.outcome };
 
   const reserved = timed(
     "limit",
-    parts.limits.reserve(caller.value, parsed.value.promptTokensEstimate),
+    // What only counts tokens takes none.
+    parts.limits.reserve(caller.value, route.metered ? parsed.value.promptTokensEstimate : 0),
   );
   if (reserved.kind === "end") return { ...readable, outcome: reserved.outcome };
   using reservation = reserved.value;
@@ -93,6 +100,7 @@ async function travel(exchange: Exchange, parts: ServeParts, startedAt: number):
     "forward",
     await forward(reply, {
       request: parsed.value,
+      headers: forwardedHeaders(route, request.headers),
       requestId,
       models: place.models,
       startedAt,

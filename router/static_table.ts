@@ -1,6 +1,6 @@
 /** The endpoints of router.yaml as a routing table. */
 import { errorText, HeddleError } from "@heddle/proto/error";
-import type { Settings, StaticEndpoint } from "./config.ts";
+import type { Settings, StaticEndpoint } from "./settings/settings.ts";
 import type { Endpoint, Model } from "./core/fleet/endpoint.ts";
 import { apply, EMPTY_TABLE, type Table } from "./core/fleet/table.ts";
 

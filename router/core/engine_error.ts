@@ -13,9 +13,10 @@ export interface ApiError {
 /**
  * Who an engine's error speaks about. `request`: the client's request, no replica would take it.
  * `saturation`: the replica is full or still loading; another may have room. `replica`: this
- * replica failed. `router`: the router's own key or address is wrong for this replica.
+ * replica failed. `router`: the router's own key or name of the model is wrong for this replica.
+ * `route`: this replica has no such path, as one that only embeds has none for chat.
  */
-export type Blame = "request" | "saturation" | "replica" | "router";
+export type Blame = "request" | "saturation" | "replica" | "router" | "route";
 
 export interface EngineError {
   readonly error: ApiError;
@@ -155,20 +156,23 @@ function engineError(engineStatus: number, said: Words, secrets: readonly string
 }
 
 /**
- * What an engine's status means to the caller. An engine that knows neither our key nor the path or
- * the model that we asked it for is wrongly set up, and the caller can do nothing about it.
+ * What an engine's status means to the caller. An engine that knows neither our key nor the model
+ * that we asked it for is wrongly set up, and the caller can do nothing about it. One that has no
+ * such path is not: any caller can ask for what a model cannot do, and must harm nobody by it.
  */
 function verdictOn(status: number, said: Words): { status: number; blame: Blame } {
   switch (status) {
     case 401:
     case 403:
-    case 404:
     case 407:
       return { status: 502, blame: "router" };
+    case 404:
+      return knowsNoModel(said)
+        ? { status: 502, blame: "router" }
+        : { status: 400, blame: "route" };
     case 405:
     case 501:
-      // Another engine may serve what this one does not.
-      return { status: 501, blame: "router" };
+      return { status: 400, blame: "route" };
     case 408:
       return { status: 504, blame: "replica" };
     case 425:
@@ -187,19 +191,21 @@ function verdictOn(status: number, said: Words): { status: number; blame: Blame 
   return { status: status >= 500 && status < 600 ? 500 : 502, blame: "replica" };
 }
 
+function knowsNoModel({ param, message, code }: Words): boolean {
+  return param === "model" || code === "model_not_found" || /\bmodel\b/i.test(message ?? "");
+}
+
 /** The words that OpenAI uses. */
 const TYPES = {
   request: "invalid_request_error",
   rate: "rate_limit_error",
   overloaded: "overloaded_error",
   timeout: "timeout_error",
-  unsupported: "not_supported_error",
   server: "server_error",
 } as const;
 
 function typeOf(status: number): string {
   if (status === 429) return TYPES.rate;
-  if (status === 501) return TYPES.unsupported;
   if (status === 503) return TYPES.overloaded;
   if (status === 504) return TYPES.timeout;
   return status >= 500 ? TYPES.server : TYPES.request;
@@ -207,6 +213,7 @@ function typeOf(status: number): string {
 
 function codeOf(status: number, blame: Blame, said: Words): string | null {
   if (blame === "router") return "engine_rejects_router";
+  if (blame === "route") return "route_unsupported";
   if (blame === "saturation") return "engine_overloaded";
   if (blame === "replica") return status === 504 ? "engine_timeout" : "engine_failed";
   if (`${said.type} ${said.code}`.includes("exceed_context") || CONTEXT.test(said.message ?? "")) {

@@ -131,8 +131,9 @@ const STATUSES: readonly [status: number, told: number, blame: Blame][] = [
   // The router's own key, path or model name is wrong there; the caller's were checked before.
   [401, 502, "router"],
   [403, 502, "router"],
-  [404, 502, "router"],
-  [501, 501, "router"],
+  [404, 400, "route"],
+  [405, 400, "route"],
+  [501, 400, "route"],
   [429, 503, "saturation"],
   [503, 503, "saturation"],
   [529, 503, "saturation"],
@@ -150,6 +151,18 @@ for (const [status, told, blame] of STATUSES) {
     assert.deepEqual([got.error.status, got.blame], [told, blame]);
   });
 }
+
+Deno.test("readEngineError() tells a path that is not there from a model that is not", () => {
+  for (
+    const [body, blame] of [
+      [{ detail: "Not Found" }, "route"],
+      [{ error: { message: "File Not Found", type: "not_found_error", code: 404 } }, "route"],
+      [{ error: { message: "The model `x` does not exist.", param: "model" } }, "router"],
+      [{ error: { message: "no", param: "model" } }, "router"],
+      [{ object: "error", message: "model x not found", code: 404 }, "router"],
+    ] as const
+  ) assert.equal(read(404, body).blame, blame, JSON.stringify(body));
+});
 
 Deno.test("readEngineError() says nothing of the router's own key", () => {
   const { error } = read(401, {

@@ -2,7 +2,8 @@
 import { Registry } from "prom-client";
 import { parseConfig } from "@heddle/common/config_file";
 import { stringify } from "yaml";
-import { configSchema, settingsOf } from "../config.ts";
+import { configSchema } from "../config.ts";
+import { settingsOf } from "../settings/settings.ts";
 import type { UsageRecord } from "../core/request/usage_record.ts";
 import { startRouter } from "../router.ts";
 

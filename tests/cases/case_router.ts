@@ -1,6 +1,7 @@
 /** A router of its own for one case, wired as the program wires it, with its books in the open. */
 import { Registry } from "prom-client";
-import { configSchema, settingsOf } from "../../router/config.ts";
+import { configSchema } from "../../router/config.ts";
+import { settingsOf } from "../../router/settings/settings.ts";
 import type { UsageRecord } from "../../router/core/request/usage_record.ts";
 import { startRouter } from "../../router/router.ts";
 import type { Case } from "./case_schema.ts";

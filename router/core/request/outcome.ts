@@ -19,6 +19,8 @@ export type RefusalReason =
   /** The body is not what the route takes. */
   | "invalid_request"
   | "model_not_found"
+  /** The request continues a response that nobody keeps. */
+  | "response_not_found"
   /** The router has no table yet, so that it cannot say what there is. */
   | "not_ready"
   /** The model is known and has no endpoint that may be used. */
@@ -34,7 +36,9 @@ export type RefusalReason =
   | "engine_failed"
   /** An engine was silent for too long before any content. */
   | "engine_timeout"
-  /** An engine refused the router's own key or path. */
+  /** No replica of the model serves the path. */
+  | "route_unsupported"
+  /** An engine refused the router's own key. */
   | "engine_rejects_router"
   /** The answer broke off or turned into an error after content had gone to the client. */
   | "stream_broken"

@@ -4,8 +4,10 @@
  */
 import { type JsonObject, memberOf, memberValue, scanObject } from "../json_scan.ts";
 import type { EmbeddingEncoding } from "../embeddings.ts";
+import { type ControlFieldPolicy, isControlField } from "./control_fields.ts";
 import { next, refuse, type Step } from "./outcome.ts";
 import { estimatePromptTokens } from "./prompt_estimate.ts";
+import { needsState } from "./responses_state.ts";
 import type { InferenceRoute } from "./route.ts";
 import { includeUsage, type MemberEdit, splice } from "../splice.ts";
 
@@ -22,6 +24,8 @@ export interface ParsedRequest {
   /** How the vectors of an embeddings answer are to come. */
   readonly embeddingEncoding: EmbeddingEncoding;
   readonly promptTokensEstimate: number;
+  /** What every answer to it says in its headers. */
+  readonly answerHeaders: Readonly<Record<string, string>>;
   /** What the router adds or takes out on the way to any engine. */
   readonly edits: readonly MemberEdit[];
 }
@@ -29,36 +33,17 @@ export interface ParsedRequest {
 /** More choices than anyone needs, and few enough that one request cannot fill an engine. */
 const CHOICES_MAX = 128;
 
-/**
- * Members that steer an engine rather than an answer: its queue, its caches, its parallel layout,
- * code it loads, or where a request goes. They are the router's to set, so a caller's are dropped.
- */
-const ROUTERS_OWN: ReadonlySet<string> = new Set([
-  "api_base",
-  "api_key",
-  "base_url",
-  "bootstrap_host",
-  "bootstrap_port",
-  "bootstrap_room",
-  "cache_salt",
-  "custom_labels",
-  "custom_logit_processor",
-  "data_parallel_rank",
-  "disagg_prefill_dp_rank",
-  "extra_key",
-  "kv_transfer_params",
-  "logits_processors",
-  "lora_path",
-  "priority",
-  "request_id",
-  "return_hidden_states",
-  "rid",
-  "routed_dp_rank",
-  "session_params",
-]);
+/** What an operator decides about requests. */
+export interface RequestPolicy {
+  readonly controlFields: ControlFieldPolicy;
+}
 
 /** Reads a JSON body for `route`. */
-export function parseRequest(route: InferenceRoute, bytes: Uint8Array): Step<ParsedRequest> {
+export function parseRequest(
+  route: InferenceRoute,
+  bytes: Uint8Array,
+  policy: RequestPolicy,
+): Step<ParsedRequest> {
   const object = scanObject(bytes);
   if (object.kind === "invalid") return invalid(object.detail);
   const read = (key: string): unknown => {
@@ -69,10 +54,15 @@ export function parseRequest(route: InferenceRoute, bytes: Uint8Array): Step<Par
   if (typeof model !== "string" || model === "") {
     return invalid('"model" must be the name of a model', "model");
   }
-  const wrong = wrongMember(read);
+  const wrong = wrongMember(read) ?? (route.name === "responses" ? needsState(read) : undefined);
   if (wrong !== undefined) return wrong;
+  const control = object.members.map(({ key }) => key).filter(isControlField);
+  const [first] = control;
+  if (first !== undefined && policy.controlFields === "refuse") {
+    return invalid(`"${first}" is not for callers to set`, first);
+  }
   const stream = route.dialect !== undefined && read("stream") === true;
-  const usage = stream ? includeUsage(bytes, object) : undefined;
+  const usage = stream && saysUsageWhenAsked(route) ? includeUsage(bytes, object) : undefined;
   if (usage?.kind === "invalid") return invalid(usage.detail, "stream_options");
   return next({
     route,
@@ -83,12 +73,24 @@ export function parseRequest(route: InferenceRoute, bytes: Uint8Array): Step<Par
     wantsUsage: stream && usage === undefined,
     embeddingEncoding: read("encoding_format") === "base64" ? "base64" : "float",
     promptTokensEstimate: estimatePromptTokens(bytes),
+    answerHeaders: {
+      ...(control.length === 0 ? {} : { "x-heddle-dropped": control.join(", ") }),
+      ...(route.name === "responses" ? { "x-heddle-store": "false" } : {}),
+    },
     edits: [
-      ...object.members.filter(({ key }) => ROUTERS_OWN.has(key))
-        .map(({ key }) => ({ kind: "remove", key }) as const),
+      ...control.map((key) => ({ kind: "remove", key }) as const),
       ...(usage === undefined ? [] : [usage]),
+      ...(route.name === "responses" ? [NOT_STORED] : []),
     ],
   });
+}
+
+/** An engine that stores keeps every answer in its memory, and no later request would find it. */
+const NOT_STORED = { kind: "set", key: "store", json: "false" } as const;
+
+/** Responses and Messages say their usage unasked, and have no option for it. */
+function saysUsageWhenAsked({ dialect }: InferenceRoute): boolean {
+  return dialect === "chat" || dialect === "completions";
 }
 
 /** The body for an engine that knows the model as `servedName`. */

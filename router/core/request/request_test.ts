@@ -1,6 +1,8 @@
 import { deepEqual, equal } from "node:assert/strict";
-import { type ParsedRequest, parseRequest, upstreamBody } from "./request.ts";
+import { type ParsedRequest, parseRequest, type RequestPolicy, upstreamBody } from "./request.ts";
 import { matchRoute } from "./route.ts";
+
+const POLICY: RequestPolicy = { controlFields: "strip" };
 
 function route(path = "/v1/chat/completions") {
   const match = matchRoute("POST", path);
@@ -8,8 +10,8 @@ function route(path = "/v1/chat/completions") {
   return match.route;
 }
 
-function parse(text: string, path?: string) {
-  return parseRequest(route(path), new TextEncoder().encode(text));
+function parse(text: string, path?: string, policy: RequestPolicy = POLICY) {
+  return parseRequest(route(path), new TextEncoder().encode(text), policy);
 }
 
 function parsed(text: string, path?: string): ParsedRequest {
@@ -73,4 +75,58 @@ Deno.test("upstreamBody() asks for usage in every stream and keeps the client's 
     include_usage: true,
   });
   equal(options('{"model":"m"}'), undefined);
+});
+
+Deno.test("parseRequest() names the control fields that it drops, or refuses them by policy", () => {
+  const text = '{"priority":-9,"model":"m","messages":[],"cache_salt":"x"}';
+  deepEqual(parsed(text).answerHeaders, { "x-heddle-dropped": "priority, cache_salt" });
+  deepEqual(parsed('{"model":"m","top_k":4}').answerHeaders, {});
+  const step = parse(text, undefined, { controlFields: "refuse" });
+  deepEqual(step, {
+    kind: "end",
+    outcome: {
+      reason: "invalid_request",
+      message: '"priority" is not for callers to set',
+      param: "priority",
+    },
+  });
+});
+
+Deno.test("upstreamBody() keeps a Responses request from being stored, and says so", () => {
+  const path = "/v1/responses";
+  equal(
+    body('{"model":"m","store":true,"input":"x"}', "m", path),
+    '{"model":"m","store":false,"input":"x"}',
+  );
+  equal(
+    body('{"model":"m","stream":true}', "m", path),
+    '{"model":"m","stream":true,"store":false}',
+  );
+  deepEqual(parsed('{"model":"m","input":"x"}', path).answerHeaders, {
+    "x-heddle-store": "false",
+  });
+});
+
+Deno.test("parseRequest() refuses a Responses request that needs what nobody keeps", () => {
+  const cases: [text: string, reason: string, param: string][] = [
+    ['"previous_response_id":"resp_1"', "response_not_found", "previous_response_id"],
+    ['"conversation":{"id":"conv_1"}', "invalid_request", "conversation"],
+    ['"background":true', "invalid_request", "background"],
+    ['"prompt":{"id":"pmpt_1"}', "invalid_request", "prompt"],
+    ['"input":[{"type":"item_reference","id":"msg_1"}]', "invalid_request", "input"],
+  ];
+  for (const [text, reason, param] of cases) {
+    const step = parse(`{"model":"m",${text}}`, "/v1/responses");
+    const outcome = step.kind === "end" ? step.outcome : undefined;
+    equal(outcome?.reason, reason, text);
+    equal(outcome !== undefined && "param" in outcome ? outcome.param : undefined, param);
+  }
+  equal(
+    parse(
+      '{"model":"m","previous_response_id":null,"background":false,"input":[{"role":"user"}]}',
+      "/v1/responses",
+    ).kind,
+    "next",
+  );
+  equal(parse('{"model":"m","prompt":"once"}', "/v1/completions").kind, "next");
 });

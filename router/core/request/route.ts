@@ -6,15 +6,29 @@ import type { StreamDialect } from "../usage_stream.ts";
 export interface InferenceRoute {
   readonly kind: "inference";
   /** The word for metrics and records. */
-  readonly name: "chat_completions" | "completions" | "embeddings" | "tokenize";
+  readonly name: RouteName;
   /** The path here and on the engine. */
   readonly path: string;
+  /** What the engine gets of the query, with its "?"; nearly always nothing. */
+  readonly query: string;
   /** How its streams speak; undefined when it does not stream. */
   readonly dialect: StreamDialect | undefined;
   readonly errors: ErrorShape;
   /** Its requests use tokens. */
   readonly metered: boolean;
 }
+
+export type RouteName =
+  | "chat_completions"
+  | "completions"
+  | "embeddings"
+  | "responses"
+  | "messages"
+  | "count_tokens"
+  | "rerank"
+  | "score"
+  | "tokenize"
+  | "detokenize";
 
 export type Route =
   | InferenceRoute
@@ -24,27 +38,48 @@ export type Route =
   | { readonly kind: "health" }
   | { readonly kind: "ready" };
 
+/** A refusal comes in the envelope that clients of its path read. */
 export type RouteMatch =
   | { readonly kind: "route"; readonly route: Route }
-  | { readonly kind: "method_not_allowed"; readonly allow: string }
-  | { readonly kind: "no_route" };
+  | { readonly kind: "method_not_allowed"; readonly allow: string; readonly errors: ErrorShape }
+  | { readonly kind: "no_route"; readonly errors: ErrorShape };
+
+const MODEL_PREFIX = "/v1/models/";
+const MESSAGES = "/v1/messages";
+const RESPONSES = "/v1/responses";
+
+/** Routes that count text without making any. */
+const UNMETERED: ReadonlySet<RouteName> = new Set(["tokenize", "detokenize", "count_tokens"]);
 
 const INFERENCE: readonly InferenceRoute[] = [
   inference("chat_completions", "/v1/chat/completions", "chat"),
   inference("completions", "/v1/completions", "completions"),
-  inference("embeddings", "/v1/embeddings", undefined),
-  inference("tokenize", "/tokenize", undefined),
+  inference("embeddings", "/v1/embeddings"),
+  inference("responses", "/v1/responses", "responses"),
+  inference("messages", "/v1/messages", "messages"),
+  inference("count_tokens", "/v1/messages/count_tokens"),
+  inference("rerank", "/v1/rerank"),
+  inference("rerank", "/v2/rerank"),
+  inference("rerank", "/rerank"),
+  inference("score", "/v1/score"),
+  inference("score", "/score"),
+  inference("tokenize", "/tokenize"),
+  inference("detokenize", "/detokenize"),
 ];
-
-const MODEL_PREFIX = "/v1/models/";
 
 /** Matches a request line. `target` is as received: raw, with its query. */
 export function matchRoute(method: string, target: string): RouteMatch {
   const path = pathOf(target);
   const inference = INFERENCE.find((route) => route.path === path);
-  if (inference !== undefined) return allowing(method, ["POST"], inference);
+  const errors = errorsAt(path);
+  if (inference !== undefined) {
+    const query = passedOn(path, target);
+    const route = query === "" ? inference : { ...inference, query };
+    return allowing(method, { methods: ["POST"], route, errors });
+  }
   const route = readingRoute(path);
-  return route === undefined ? { kind: "no_route" } : allowing(method, ["GET", "HEAD"], route);
+  if (route === undefined) return { kind: "no_route", errors };
+  return allowing(method, { methods: ["GET", "HEAD"], route, errors });
 }
 
 function readingRoute(path: string): Route | undefined {
@@ -62,16 +97,37 @@ function readingRoute(path: string): Route | undefined {
   return id === undefined || id === "" ? undefined : { kind: "model", id };
 }
 
-function allowing(method: string, methods: readonly string[], route: Route): RouteMatch {
+interface Offer {
+  readonly methods: readonly string[];
+  readonly route: Route;
+  readonly errors: ErrorShape;
+}
+
+function allowing(method: string, { methods, route, errors }: Offer): RouteMatch {
   return methods.includes(method)
     ? { kind: "route", route }
-    : { kind: "method_not_allowed", allow: methods.join(", ") };
+    : { kind: "method_not_allowed", allow: methods.join(", "), errors };
 }
 
 // A target may be in absolute form ("http://host/v1/models"), as proxies send it.
 function pathOf(target: string): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "").replace(/[?#].*$/s, "");
   return path === "" ? "/" : path;
+}
+
+/** Clients of the Messages API say in the query that they use a beta. Nothing else goes on. */
+function passedOn(path: string, target: string): string {
+  const beta = /[?&]beta=(true|false)(?:[&#]|$)/.exec(target)?.[1];
+  return beta !== undefined && isUnder(MESSAGES, path) ? `?beta=${beta}` : "";
+}
+
+function errorsAt(path: string): ErrorShape {
+  if (isUnder(MESSAGES, path)) return "anthropic";
+  return isUnder(RESPONSES, path) ? "responses" : "openai";
+}
+
+function isUnder(parent: string, path: string): boolean {
+  return path === parent || path.startsWith(`${parent}/`);
 }
 
 function decodedOnce(text: string): string | undefined {
@@ -82,10 +138,14 @@ function decodedOnce(text: string): string | undefined {
   }
 }
 
-function inference(
-  name: InferenceRoute["name"],
-  path: string,
-  dialect: StreamDialect | undefined,
-): InferenceRoute {
-  return { kind: "inference", name, path, dialect, errors: "openai", metered: name !== "tokenize" };
+function inference(name: RouteName, path: string, dialect?: StreamDialect): InferenceRoute {
+  return {
+    kind: "inference",
+    name,
+    path,
+    query: "",
+    dialect,
+    errors: errorsAt(path),
+    metered: !UNMETERED.has(name),
+  };
 }

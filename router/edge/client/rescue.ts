@@ -3,7 +3,12 @@
  * it is an error event and a close that no client can take for the end.
  */
 import type { ApiError } from "../../core/engine_error.ts";
-import { errorBody, errorEvent, type ErrorShape } from "../../core/engine_error_shape.ts";
+import {
+  errorBody,
+  errorEvent,
+  type ErrorShape,
+  type ResponseSoFar,
+} from "../../core/engine_error_shape.ts";
 import type { EngineRefusal, Outcome, Refusal, RefusalReason } from "../../core/request/outcome.ts";
 import type { Reply } from "./reply.ts";
 
@@ -29,6 +34,7 @@ const TOLD: Readonly<Record<RefusalReason, Told>> = {
   body_cut: { status: 400, type: REQUEST },
   invalid_request: { status: 400, type: REQUEST },
   model_not_found: { status: 404, type: REQUEST },
+  response_not_found: { status: 404, type: REQUEST, code: "previous_response_not_found" },
   not_ready: { status: 503, type: SERVER },
   model_unavailable: { status: 503, type: SERVER },
   in_flight_full: { status: 429, type: "rate_limit_error" },
@@ -38,6 +44,7 @@ const TOLD: Readonly<Record<RefusalReason, Told>> = {
   engine_failed: { status: 502, type: SERVER },
   engine_timeout: { status: 504, type: SERVER },
   engine_rejects_router: { status: 502, type: SERVER },
+  route_unsupported: { status: 400, type: REQUEST },
   stream_broken: { status: 502, type: SERVER },
   internal_error: { status: 500, type: SERVER },
 };
@@ -50,13 +57,20 @@ const CLOSES: ReadonlySet<RefusalReason> = new Set([
   "body_cut",
 ]);
 
+/** How clients of a route are told: its envelope, and what a stream has said before it broke. */
+export interface Manner {
+  readonly shape: ErrorShape;
+  /** Of a Responses stream, whose last event repeats it. */
+  readonly response?: ResponseSoFar | undefined;
+}
+
 /** Tells the client how its request ended, unless it knows already. */
-export function rescue(reply: Reply, outcome: Outcome, shape: ErrorShape): void {
+export function rescue(reply: Reply, outcome: Outcome, { shape, response }: Manner): void {
   if (reply.state === "ended") return;
   if (outcome.reason === "ok") throw new Error("A request ended well without an answer");
   if (outcome.reason === "client_closed") return reply.abandon();
   const error = apiError(outcome);
-  if (reply.state === "streaming") return reply.break(errorEvent(error, shape));
+  if (reply.state === "streaming") return reply.break(errorEvent(error, shape, response));
   reply.whole(error.status, headersOf(outcome), errorBody(error, shape));
 }
 

@@ -34,9 +34,20 @@ export function failureOfEngine({ error, blame }: EngineError, retryAfterMs = 0)
       });
     case "router":
       return failure("fault", "engine_rejects_router", {
-        message: "The engine refuses this router: its key or address is not right",
+        message: "The engine refuses this router: its key or the model's name is not right",
         retryAfterMs,
       });
+    case "route":
+      // It lives, and does well what it does; a caller must not be able to open its breaker.
+      return {
+        judgement: { kind: "success", retryAfterMs: 0 },
+        outcome: {
+          reason: "route_unsupported",
+          message: `The model does not serve this path: ${error.message}`,
+        },
+        retryable: true,
+        suspect: false,
+      };
     case "replica":
       return failure("fault", "engine_failed", { message: error.message, retryAfterMs });
     default:

@@ -19,6 +19,8 @@ export interface RelayOptions {
   readonly endpoint: Endpoint;
   readonly request: ParsedRequest;
   readonly requestId: string;
+  /** What of the client's headers the engine gets. */
+  readonly clientHeaders: Readonly<Record<string, string>>;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;
   /** Called for each piece of content that the client gets. */
@@ -97,9 +99,9 @@ function send(options: RelayOptions, signal: AbortSignal): Promise<UpstreamRespo
     { host: origin.host, port: origin.port, ...(origin.secure ? { tls: {} } : {}) },
     {
       method: "POST",
-      path: origin.basePath + request.route.path,
-      // Nothing of the client's headers is passed on that is not written here.
+      path: origin.basePath + request.route.path + request.route.query,
       headers: {
+        ...options.clientHeaders,
         "content-type": "application/json",
         accept: request.stream ? "text/event-stream" : "application/json",
         "accept-encoding": "identity",

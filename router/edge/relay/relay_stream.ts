@@ -25,7 +25,15 @@ const EVENT_BYTES_MAX = 64 * 2 ** 20;
 /** After its last event an engine may take so long to end the stream before we do. */
 const LINGER_MS = 250;
 
-const DONE = new TextEncoder().encode("data: [DONE]\n\n");
+/** How a stream ends that is whole, where the engine forgets to say so. */
+const LAST_EVENTS: Readonly<Partial<Record<StreamDialect, Uint8Array>>> = {
+  chat: encoded("data: [DONE]\n\n"),
+  completions: encoded("data: [DONE]\n\n"),
+  messages: encoded('event: message_stop\ndata: {"type":"message_stop"}\n\n'),
+};
+
+/** Dialects in which `[DONE]` is no event: engines send it all the same, and clients trip over it. */
+const WITHOUT_DONE: ReadonlySet<StreamDialect> = new Set(["messages", "responses"]);
 
 export interface StreamOptions {
   readonly dialect: StreamDialect;
@@ -87,7 +95,8 @@ class StreamRelay {
   /** What came before the first content. */
   readonly #held: Uint8Array[] = [];
   #committed = false;
-  #sawDone = false;
+  /** The client has the stream's last event. */
+  #saidLast = false;
 
   constructor(reply: Reply, options: StreamOptions) {
     this.#reply = reply;
@@ -102,7 +111,7 @@ class StreamRelay {
 
   /** The client has all of it, the last event included. */
   get whole(): boolean {
-    return this.#sawDone;
+    return this.#saidLast;
   }
 
   /** Passes on what is to be passed on. Returns the end of the stream when `events` hold it. */
@@ -123,9 +132,12 @@ class StreamRelay {
     if (this.#reply.gone.aborted) return { kind: "client_closed", work };
     const failure = end.kind === "failed" ? end.failure : this.#lack();
     if (failure !== undefined) {
-      return this.#committed ? { kind: "broken", failure, work } : { kind: "failed", failure };
+      return this.#committed
+        ? { kind: "broken", failure, work, response: this.#meter.response }
+        : { kind: "failed", failure };
     }
-    if (!this.#sawDone && this.#endsWithDone) await this.#reply.write(DONE);
+    const last = this.#saidLast ? undefined : LAST_EVENTS[this.#options.dialect];
+    if (last !== undefined) await this.#reply.write(last);
     if (this.#reply.state === "streaming") this.#reply.end();
     return { kind: "served", work };
   }
@@ -148,10 +160,14 @@ class StreamRelay {
         this.#commit(out);
         out.push(event.raw);
         this.#options.onContent();
-        return undefined;
+        // Of a Responses stream this is the last event; whatever follows is not for its clients.
+        if (verdict.kind !== "finish" || this.#options.dialect !== "responses") return undefined;
+        this.#saidLast = true;
+        return { kind: "done" };
       case "done":
         if (!this.finished || !this.#committed) return { kind: "done" };
-        this.#sawDone = true;
+        if (event.isDone && WITHOUT_DONE.has(this.#options.dialect)) return { kind: "done" };
+        this.#saidLast = true;
         out.push(event.raw);
         return { kind: "done" };
       case "error":
@@ -187,10 +203,10 @@ class StreamRelay {
         : "The engine ended its answer without saying anything",
     );
   }
+}
 
-  get #endsWithDone(): boolean {
-    return this.#options.dialect === "chat" || this.#options.dialect === "completions";
-  }
+function encoded(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
 }
 
 function joined(parts: readonly Uint8Array[]): Uint8Array {

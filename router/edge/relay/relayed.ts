@@ -1,4 +1,5 @@
 /** How one try at an endpoint ended. */
+import type { ResponseSoFar } from "../../core/engine_error_shape.ts";
 import type { Usage } from "../../core/usage.ts";
 import type { Failure } from "./failure.ts";
 
@@ -15,5 +16,11 @@ export type Relayed =
   /** Nothing of substance went to the client: another endpoint may take over. */
   | { readonly kind: "failed"; readonly failure: Failure }
   /** Content went out before it failed; the client was told by an error event. */
-  | { readonly kind: "broken"; readonly failure: Failure; readonly work: Work }
+  | {
+    readonly kind: "broken";
+    readonly failure: Failure;
+    readonly work: Work;
+    /** What a Responses stream told of its answer before that. */
+    readonly response: ResponseSoFar | undefined;
+  }
   | { readonly kind: "client_closed"; readonly work: Work };

@@ -1,0 +1,116 @@
+/** The configuration as the program uses it: addresses parsed, durations and sizes converted. */
+import { type Address, parseAddress } from "@heddle/common/address";
+import { parseDurationMs, parseSizeBytes } from "@heddle/common/duration";
+import type { TlsFiles } from "@heddle/common/mtls_files";
+import { HeddleError } from "@heddle/proto/error";
+import type { Config } from "./fields.ts";
+import { parseOrigin } from "./parse.ts";
+import type { Origin } from "../core/fleet/endpoint.ts";
+import type { RequestPolicy } from "../core/request/request.ts";
+
+/** `timeouts` in milliseconds. */
+export interface Timeouts {
+  readonly connectMs: number;
+  readonly firstByteMs: number;
+  readonly firstBytePer1kTokensMs: number;
+  readonly wholeAnswerMs: number;
+  readonly betweenChunksMs: number;
+  readonly holdMs: number;
+}
+
+/** A static endpoint with its address parsed. */
+export interface StaticEndpoint {
+  readonly name: string;
+  readonly origin: Origin;
+  readonly models: readonly { readonly name: string; readonly servedName: string }[];
+  readonly keyFile: string | undefined;
+  readonly weight: number;
+  readonly priority: number;
+}
+
+/** The configuration as the program uses it: addresses parsed, durations in milliseconds. */
+export interface Settings {
+  readonly name: string;
+  readonly listen: Address;
+  readonly admin: Address;
+  readonly control:
+    | { readonly urls: readonly string[]; readonly tls: TlsFiles | undefined }
+    | undefined;
+  readonly endpoints: readonly StaticEndpoint[];
+  readonly models: Config["models"];
+  readonly stateDirectory: string;
+  readonly keyFile: string | undefined;
+  readonly bodyReceivedMaxBytes: number;
+  readonly bodyInflatedMaxBytes: number;
+  readonly requestPolicy: RequestPolicy;
+  readonly requestsInFlightMax: number;
+  readonly timeouts: Timeouts;
+  readonly shutdownMs: number;
+  readonly snapshotAgeWarningMs: number;
+  readonly reportIntervalMs: number;
+}
+
+/** Converts a validated configuration. `hostname` names the router when the file does not. */
+export function settingsOf(config: Config, hostname: string): Settings {
+  return {
+    name: config.name ?? `${hostname}/1`,
+    listen: parseAddress(config.listen),
+    admin: parseAddress(config.admin.listen),
+    control: config.control === undefined ? undefined : {
+      // Order is preference; an address that stands twice is one address.
+      urls: [...new Set(config.control.urls)],
+      tls: config.control.tls,
+    },
+    endpoints: config.endpoints.map(staticEndpointOf),
+    models: config.models,
+    stateDirectory: config.state_directory,
+    keyFile: config.keys.policy === "key_file" ? config.keys.file : undefined,
+    bodyReceivedMaxBytes: bytes(config.bodies.received_max),
+    bodyInflatedMaxBytes: bytes(config.bodies.inflated_max),
+    requestPolicy: { controlFields: config.requests.control_fields },
+    requestsInFlightMax: config.requests_in_flight_max,
+    timeouts: {
+      connectMs: ms(config.timeouts.connect),
+      firstByteMs: ms(config.timeouts.first_byte),
+      firstBytePer1kTokensMs: ms(config.timeouts.first_byte_per_1k_tokens),
+      wholeAnswerMs: ms(config.timeouts.whole_answer),
+      betweenChunksMs: ms(config.timeouts.between_chunks),
+      holdMs: ms(config.timeouts.hold),
+    },
+    shutdownMs: ms(config.shutdown_timeout),
+    snapshotAgeWarningMs: ms(config.snapshot_age_warning),
+    reportIntervalMs: ms(config.report_interval),
+  };
+}
+
+function staticEndpointOf(endpoint: Config["endpoints"][number]): StaticEndpoint {
+  const origin = parseOrigin(endpoint.url);
+  if (origin === undefined) {
+    throw new HeddleError("invalid_input", `Cannot read endpoint URL "${endpoint.url}"`);
+  }
+  return {
+    name: endpoint.name,
+    origin,
+    models: endpoint.models.map(({ name, served_name }) => ({
+      name,
+      servedName: served_name ?? name,
+    })),
+    keyFile: endpoint.key_file,
+    weight: endpoint.weight,
+    priority: endpoint.priority,
+  };
+}
+
+function ms(text: string): number {
+  const value = parseDurationMs(text);
+  if (value === undefined) {
+    throw new HeddleError("invalid_input", `Cannot read duration "${text}"`);
+  }
+  return value;
+}
+
+function bytes(text: string): number {
+  const value = parseSizeBytes(text);
+  if (value === undefined) throw new HeddleError("invalid_input", `Cannot read size "${text}"`);
+  return value;
+}
