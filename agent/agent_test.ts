@@ -1,8 +1,9 @@
 import { equal, match, ok } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { create } from "@bufbuild/protobuf";
+import { startLogging } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
-import { StartShardSchema, StopShardSchema } from "@heddle/proto/gen/agent";
+import { ReadLogSchema, StartShardSchema, StopShardSchema } from "@heddle/proto/gen/agent";
 import { type ShardSpec, ShardSpecSchema } from "@heddle/proto/gen/types";
 import { encodeRevision } from "@heddle/proto/revision";
 import { decodeShardState } from "@heddle/proto/shard_state";
@@ -10,6 +11,8 @@ import { runAgent } from "./agent.ts";
 import { configSchema } from "./config.ts";
 import { type FakeSession, startControlFake } from "./edge/session/control_fake.ts";
 import { freePort } from "./edge/engine/free_port_fake.ts";
+
+await startLogging({ format: "text", level: "info", write: () => {} });
 
 const SHIM = fileURLToPath(new URL("../bin/heddle-shim", import.meta.url));
 const SIM = fileURLToPath(new URL("../bin/heddle-sim", import.meta.url));
@@ -36,10 +39,11 @@ function simSpec(port: number): ShardSpec {
 }
 
 interface Running {
+  metrics(): Promise<string>;
   stop(): Promise<void>;
 }
 
-function startAgent(url: string, state: string, port: number): Running {
+function startAgent(url: string, state: string): Running {
   const config = configSchema.parse({
     node: "n1",
     control: [url],
@@ -54,7 +58,6 @@ function startAgent(url: string, state: string, port: number): Running {
       DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
     },
   });
-  void port;
   const stop = new AbortController();
   const metrics = startMetrics("heddle-agent");
   const running = runAgent(
@@ -63,6 +66,7 @@ function startAgent(url: string, state: string, port: number): Running {
     { signal: stop.signal, onReady: () => {} },
   );
   return {
+    metrics: () => metrics.registry.metrics(),
     async stop() {
       stop.abort();
       await running;
@@ -76,23 +80,50 @@ function start(session: FakeSession, spec: ShardSpec, sequence: number): void {
   session.send({ case: "startShard", value: create(StartShardSchema, { revision, spec }) });
 }
 
+/** All lines of a source; rejects with what the agent says when there is no such source. */
+async function readLog(session: FakeSession, source: string): Promise<string[]> {
+  const requestId = crypto.randomUUID();
+  session.send({
+    case: "readLog",
+    value: create(ReadLogSchema, { requestId, source, tailLines: 100 }),
+  });
+  const lines: string[] = [];
+  while (true) {
+    const chunk = await session.logChunk();
+    lines.push(...chunk.lines);
+    if (chunk.error !== "") throw new Error(chunk.error);
+    if (chunk.end) return lines;
+  }
+}
+
 Deno.test("the agent starts the simulated engine, is restarted, adopts it and stops it", async () => {
   const state = await Deno.makeTempDir();
   const control = await startControlFake();
   try {
     const port = freePort();
-    const first = startAgent(control.url, state, port);
+    const first = startAgent(control.url, state);
     const session = await control.session();
     equal(session.register.node, "n1");
     start(session, simSpec(port), 1);
     equal((await session.result()).accepted, true);
     const ready = await session.status("ready");
+    const log = await readLog(session, "1-1/0");
+    ok(log.some((line) => line.includes("demo")), log.join("\n"));
+    ok(!log.some((line) => line.includes(ready.apiKey)));
+    ok((await readLog(session, "agent")).some((line) => line.includes("Shard is ready")));
+    const unknown = await readLog(session, "nobody").catch((error: Error) => error.message);
+    match(String(unknown), /no log of "nobody"; it has: agent, 1-1\/0/);
+    const metrics = await first.metrics();
+    match(metrics, /^heddle_agent_shards\{state="ready"\} 1$/m);
+    match(metrics, /^heddle_agent_session_connected 1$/m);
+    match(metrics, /^heddle_agent_commands_total\{command="start_shard",outcome="accepted"\} 1$/m);
+    match(metrics, /^heddle_agent_problems\{reason="nvidia_smi_missing"\} 1$/m);
     match(ready.apiKey, /^sk-heddle-replica-[\w-]{43}$/);
     equal(ready.address, `127.0.0.1:${port}`);
     ok(ready.pid !== undefined);
     await first.stop();
 
-    const second = startAgent(control.url, state, port);
+    const second = startAgent(control.url, state);
     const again = await control.session();
     const adopted = again.register.shards[0]?.status;
     equal(adopted && decodeShardState(adopted.state), "ready");

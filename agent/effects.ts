@@ -25,7 +25,7 @@ const log = logger("agent", "effects");
 /** Lines of a failed engine that go with its status. */
 const TAIL_LINES = 50;
 /** How often the size of a running engine's log is looked at. */
-const BOUND_LOG_MS = 2_000;
+const BOUND_LOG_MS = 500;
 /** Rounds in which what nobody owns is killed; each waits for the kernel a moment. */
 const STRAY_ROUNDS_MAX = 20;
 const STRAY_ROUND_MS = 100;
