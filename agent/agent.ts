@@ -7,7 +7,8 @@ import { delay, spawnTask } from "@heddle/common/task";
 import { Commands } from "./commands.ts";
 import { type Config, controlUrls, type EngineConfig } from "./config.ts";
 import { EngineVersions, PROBE_SECONDS_MAX } from "./edge/engine/versions.ts";
-import { ProcessLauncher } from "./edge/launcher/process.ts";
+import { homeOf, openLauncher } from "./edge/launcher/choose.ts";
+import type { Launcher } from "./edge/launcher/launcher.ts";
 import { readBootId } from "./edge/launcher/shim.ts";
 import { lockState } from "./edge/state_lock.ts";
 import { OwnLog } from "./edge/log/own_log.ts";
@@ -49,7 +50,7 @@ export interface Agent {
   readonly engines: EngineVersions;
   readonly report: NodeReport;
   readonly store: ShardStore;
-  readonly launcher: ProcessLauncher;
+  readonly launcher: Launcher;
 }
 
 /** What is told when something changes; a session sets it. */
@@ -79,7 +80,12 @@ export async function buildAgent(
   const { config, shim } = options;
   const store = new ShardStore(config.state_directory);
   await store.open();
-  const launcher = new ProcessLauncher({ shim, stateDirectory: config.state_directory });
+  const launcher = await openLauncher({
+    kind: config.launcher,
+    stateDirectory: config.state_directory,
+    shim,
+    user: config.engine_user,
+  });
   const engines = engineVersions(options, store, () => listeners.onEngines());
   const discovery = createDiscovery({
     ...discoveryOptions(options, address),
@@ -99,6 +105,7 @@ export async function buildAgent(
         engines: engines.survey.engines,
         environmentOf: (engine) => ({
           ...environmentFor(config, store, report.managementInterface),
+          home: homeOf(config.launcher) ?? store.home,
           ofEngine: config.engines.find(({ name, path }) =>
             name === engine.name && path === engine.path
           )?.env ?? {},
@@ -233,6 +240,7 @@ export async function inspect(
 function discoveryOptions({ config, nvidiaSmi }: AgentOptions, address: string): DiscoveryOptions {
   return {
     sysfsRoot: config.sysfs_root,
+    kernelLog: config.kernel_log,
     nvidiaSmi,
     fabrics: config.fabrics.map(({ name, hcas, link_layer, rate_gbps }) => ({
       name,

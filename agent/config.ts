@@ -64,6 +64,8 @@ export const configSchema = z.strictObject({
     .describe("Folder of the agent's state, its engines' logs and their HOME"),
   sysfs_root: absolutePath().default("/run/heddle/sys")
     .describe("Where sysfs is readable for the agent; its unit binds /sys there"),
+  kernel_log: absolutePath().default("/run/heddle/kmsg")
+    .describe("Where the kernel's log is readable; the agent's unit binds /dev/kmsg there"),
   nvidia_smi: absolutePath().optional()
     .describe("Path of nvidia-smi; left out: where it usually is"),
   fabrics: z.array(fabricSchema).default([])
@@ -88,8 +90,14 @@ export const configSchema = z.strictObject({
   })).default([]).describe("Classes of GPUs for which the rule gives the wrong one"),
   labels: z.record(z.string(), z.string()).default({})
     .describe("What operators want to know of this node"),
-  launcher: z.enum(["process"]).default("process")
-    .describe("How engines are started: each under a shim that leads its process group"),
+  launcher: z.enum(["process", "systemd"]).default("process")
+    .describe(
+      'How engines are started. "process": each under a shim that leads its process group. ' +
+        '"systemd": each as a unit, with limits of its own; killed whole',
+    ),
+  engine_user: z.string().regex(/^[a-z_][a-z0-9_-]{0,31}$/, 'want a user\'s name, "heddle-engine"')
+    .default("heddle-engine")
+    .describe("User that engines run as where they are units"),
   metrics: z.strictObject({
     listen: listen("127.0.0.1:9092")
       .describe("host:port of /metrics, /health and /ready; plain HTTP"),
