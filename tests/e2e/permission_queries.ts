@@ -11,7 +11,7 @@ const OTHERS: Readonly<Record<Kind, readonly string[]>> = {
   sys: ["hostname", "uid", "loadavg"],
   run: ["/bin/sh", "./runtime/deno", "/s/nvidia-smi", "./bin/heddle"],
   ffi: ["/lib/x.so"],
-  import: ["jsr.io:443", "deno.land:443"],
+  import: ["example.invalid:443"],
 };
 
 /** The queries, for a program that lies in `./`. */

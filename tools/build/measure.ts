@@ -31,7 +31,8 @@ interface Figures {
   /** Processor time until then: says the same on a busy machine. */
   readonly cpuMs: number;
   readonly rssMb: number;
-  readonly pssMb: number;
+  /** What no other process has a part in; the runtime's own pages are shared. */
+  readonly privateMb: number;
 }
 
 if (import.meta.main) {
@@ -47,15 +48,15 @@ if (import.meta.main) {
         }
       }
     }
-    say("medians           ready ms (fastest)   CPU ms   RSS MB   PSS MB");
+    say("medians           ready ms (fastest)   CPU ms   RSS MB   private MB");
     for (const [key, all] of [...found].sort()) {
       const fastest = Math.min(...all.map(({ readyMs }) => readyMs)).toFixed(0);
       const column = (of: (figures: Figures) => number) =>
         median(all.map(of)).toFixed(0).padStart(9);
       say(
         `${key}${column(({ readyMs }) => readyMs).slice(2)} ${`(${fastest})`.padEnd(10)}` +
-          column(({ cpuMs }) => cpuMs) + column(({ rssMb }) => rssMb) + column(({ pssMb }) =>
-            pssMb
+          column(({ cpuMs }) => cpuMs) + column(({ rssMb }) => rssMb) + column(({ privateMb }) =>
+            privateMb
           ),
       );
     }
@@ -175,9 +176,9 @@ async function cpuOf(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }
 
-async function memoryOf(pid: number): Promise<{ rssMb: number; pssMb: number }> {
+async function memoryOf(pid: number): Promise<{ rssMb: number; privateMb: number }> {
   const text = await readProc(pid, "smaps_rollup");
   const line = (name: string) =>
     Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1]) / KB_PER_MB;
-  return { rssMb: line("Rss"), pssMb: line("Pss") };
+  return { rssMb: line("Rss"), privateMb: line("Private_Clean") + line("Private_Dirty") };
 }

@@ -28,8 +28,10 @@ export async function writeRelease(options: BuildOptions): Promise<void> {
   demandPinnedDeno();
   demandReplaceable(options.out);
   const parent = options.out.replace(/\/[^/]*$/, "") || "/";
-  await Deno.mkdir(parent, { recursive: true });
-  const folder = await Deno.makeTempDir({ dir: parent, prefix: ".heddle-build-" });
+  // On the same disk, so that it can be moved; in the repository, where no other tool looks.
+  const workshop = parent === ROOT ? `${ROOT}/.heddle` : parent;
+  await Deno.mkdir(workshop, { recursive: true });
+  const folder = await Deno.makeTempDir({ dir: workshop, prefix: ".heddle-build-" });
   try {
     await Deno.mkdir(`${folder}/bin`);
     await writeParts(folder, options);
