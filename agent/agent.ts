@@ -34,6 +34,8 @@ const log = logger("agent");
 const ROUTE_POLL_MS = 2_000;
 /** The first registration waits this long for the engines: control then places at once. */
 const FIRST_LOOK_MS_MAX = 3_000;
+/** Of a shard's name in the name of its unit, for which systemd has 255 characters. */
+const HANDLE_READABLE_MAX = 100;
 
 /** What every part is built from. */
 export interface AgentOptions {
@@ -95,7 +97,7 @@ export async function buildAgent(
     store,
     launcher,
     address,
-    makeHandle: () => crypto.randomUUID().replaceAll("-", ""),
+    makeHandle,
     async prepare(shard, signal) {
       // A shard that an earlier agent prepared is asked for before the engines were looked at.
       await Promise.race([engines.looked, aborted(signal)]);
@@ -302,6 +304,12 @@ function aborted(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
   signal.addEventListener("abort", () => reject(signal.reason));
   return promise;
+}
+
+// It becomes the name of a unit, or a mark among a process's arguments: people see it there.
+function makeHandle(shardId: string): string {
+  const readable = shardId.replaceAll(/[^A-Za-z0-9]+/g, "-").slice(0, HANDLE_READABLE_MAX);
+  return `${readable}-${crypto.randomUUID().slice(0, 8)}`;
 }
 
 // 256 random bits: a key that nobody guesses needs no slow hash.

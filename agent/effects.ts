@@ -36,8 +36,8 @@ export interface EffectsOptions {
   readonly address: string;
   /** May reject once `signal` aborts. */
   readonly prepare: (shard: Shard, signal: AbortSignal) => Promise<Prepared>;
-  /** A name for a process that nobody else ever had or will have. */
-  readonly makeHandle: () => string;
+  /** A name for a process of that shard, which no process ever had or will have. */
+  readonly makeHandle: (shardId: string) => string;
 }
 
 export class Effects {
@@ -156,7 +156,9 @@ export class Effects {
     }
     if (prepared.kind === "failed") return { type: "prepare_failed", failure: prepared.failure };
     const plans = new Map(
-      prepared.processes.map((process) => [this.#options.makeHandle(), process] as const),
+      prepared.processes.map((process) =>
+        [this.#options.makeHandle(shard.spec.shardId), process] as const
+      ),
     );
     this.#plans.set(shard.spec.shardId, plans);
     const processes = [...plans].map(([handle, { name }]) => ({ name, handle }));
