@@ -37,7 +37,8 @@ control-1
 router-1
 
 [fabric_ib_a]
-gpu-a-[1:2]
+gpu-a-1
+gpu-a-2
 
 [fabric_ib_b]
 gpu-b-1
@@ -78,26 +79,31 @@ const replicaSchema = z.object({
 export interface FleetOptions {
   /** Text of the catalog. */
   readonly catalog: string;
-  /** The release to install; the repository's dist/ when left out. */
+  /** The release to install; that of HEDDLE_DIST, or the repository's dist/, when left out. */
   readonly dist?: string;
   /** Values that differ from ansible/group_vars/all.yml. */
   readonly values?: Readonly<Record<string, unknown>>;
 }
 
-/** Boots one control, one machine of routers, and three nodes on two fabrics. */
-export async function fleetOf(lab: Lab, options: FleetOptions): Promise<Fleet> {
+/** Fetches Ansible. Call it where there is a network. */
+export async function prepareFleet(): Promise<string> {
   const toolchain = await openToolchain(OLDEST);
   if ("why" in toolchain) throw new Error(`There is no Ansible here: ${toolchain.why}`);
+  return toolchain.bin;
+}
+
+/** Boots one control, one machine of routers, and three nodes on two fabrics. */
+export async function fleetOf(lab: Lab, options: FleetOptions): Promise<Fleet> {
+  const bin = await prepareFleet();
   const folder = join(lab.folder, "fleet");
   await Deno.mkdir(join(folder, "group_vars"), { recursive: true });
-  await Deno.writeTextFile(join(folder, "inventory.ini"), INVENTORY);
   await Deno.writeTextFile(join(folder, "catalog.yaml"), options.catalog);
   await Deno.writeTextFile(
     join(folder, "group_vars/heddle.yml"),
     JSON.stringify({
       heddle_cluster: "lab",
       heddle_catalog_file: join(folder, "catalog.yaml"),
-      heddle_dists: { x86_64: options.dist ?? join(ROOT, "dist") },
+      heddle_dists: { x86_64: options.dist ?? Deno.env.get("HEDDLE_DIST") ?? join(ROOT, "dist") },
       heddle_ca_folder: join(folder, "ca"),
       heddle_cache_folder: join(folder, "cache"),
       heddle_engines: [{ name: "sim", path: "/opt/heddle/current/bin/heddle-sim" }],
@@ -116,7 +122,9 @@ export async function fleetOf(lab: Lab, options: FleetOptions): Promise<Fleet> {
     { name: "router-1" },
     ...["gpu-a-1", "gpu-a-2", "gpu-b-1"].map((name) => ({ name, hardware: H100 })),
   );
-  return new Fleet(lab, { folder, bin: toolchain.bin });
+  const hosts = lab.nodes.map(({ name, address }) => `${name} ansible_host=${address}\n`).join("");
+  await Deno.writeTextFile(join(folder, "inventory.ini"), `${hosts}\n${INVENTORY}`);
+  return new Fleet(lab, { folder, bin });
 }
 
 const HCAS = ["mlx5_0", "mlx5_1"];

@@ -1,6 +1,6 @@
 /** From bare machines to a model that is served, by the playbook alone; a second run does nothing. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
-import { type Fleet, fleetOf } from "../fleet.ts";
+import { type Fleet, fleetOf, prepareFleet } from "../fleet.ts";
 import type { Lab } from "../lab.ts";
 import type { Scenario } from "../scenario.ts";
 import { waitFor } from "../wait_for.ts";
@@ -8,6 +8,7 @@ import { waitFor } from "../wait_for.ts";
 export const onboard: Scenario = {
   title: "a fleet of five bare machines is onboarded and serves; a second run changes nothing",
   limitMs: 900_000,
+  prepare: prepareFleet,
   run,
 };
 

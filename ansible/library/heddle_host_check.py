@@ -1,0 +1,272 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Looks at a machine before anything is changed on it. Reads only."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+module: heddle_host_check
+short_description: Tells what of a machine is not as Heddle needs it
+description:
+  - Reads only. Every problem is a sentence, and all of them come at once.
+options:
+  ports:
+    description: TCP ports that Heddle's own programs are going to listen on.
+    type: list
+    elements: int
+    default: []
+  engine_ports:
+    description: First and last port of engines; empty on a machine without an agent.
+    type: list
+    elements: int
+    default: []
+  disks:
+    description: Free GiB that folders need; a folder that is not there counts by its parent.
+    type: dict
+    default: {}
+  names:
+    description: Host names that must resolve.
+    type: list
+    elements: str
+    default: []
+  shm_min_mib:
+    description: Least size of /dev/shm; 0 asks nothing.
+    type: int
+    default: 0
+  architectures:
+    description: Architectures there is a release for.
+    type: list
+    elements: str
+    required: true
+  clock:
+    description: The controller's time in seconds since 1970; 0 asks nothing.
+    type: float
+    default: 0
+  clock_skew_max_s:
+    description: How far the machine's clock may be off.
+    type: int
+    default: 30
+author: Heddle
+"""
+
+RETURN = r"""
+problems: {type: list, returned: always, description: What is wrong, a sentence each.}
+machine_id: {type: str, returned: always, description: Content of /etc/machine-id.}
+arch: {type: str, returned: always, description: As uname tells it.}
+current: {type: str, returned: always, description: Version that /opt/heddle/current holds, or nothing.}
+"""
+
+import json
+import os
+import platform
+import re
+import socket
+import subprocess
+import sys
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+
+PYTHON_MIN = (3, 8)
+# Credentials, bind mounts and socket hand-over behave as the units need from here on.
+SYSTEMD_MIN = 247
+LISTEN = "0A"
+
+
+def read(path):
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except (OSError, IOError):
+        return ""
+
+
+def base_problems(architectures):
+    found = []
+    if sys.version_info[:2] < PYTHON_MIN:
+        found.append(
+            "Python is %s: want %d.%d or newer" % ((platform.python_version(),) + PYTHON_MIN)
+        )
+    if not os.path.isdir("/run/systemd/system"):
+        found.append("systemd does not run it: Heddle's programs are systemd units")
+    else:
+        version = systemd_version()
+        if version is not None and version < SYSTEMD_MIN:
+            found.append("systemd is %d: want %d or newer" % (version, SYSTEMD_MIN))
+    arch = os.uname()[4]
+    if arch not in architectures:
+        found.append(
+            "it is %s, and heddle_dists has releases for %s only: build one with deno task build --arch %s"
+            % (arch, ", ".join(sorted(architectures)) or "nothing", arch)
+        )
+    return found
+
+
+def systemd_version():
+    try:
+        text = subprocess.check_output(["systemctl", "--version"]).decode()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    match = re.match(r"systemd (\d+)", text)
+    return int(match.group(1)) if match else None
+
+
+def disk_problems(disks):
+    found = []
+    for folder, least in sorted(disks.items()):
+        path = folder
+        while not os.path.isdir(path):
+            path = os.path.dirname(path)
+        stat = os.statvfs(path)
+        free = stat.f_bavail * stat.f_frsize / 2.0 ** 30
+        if free < float(least):
+            found.append("%s has %.1f GiB free: want %s GiB" % (folder, free, least))
+    return found
+
+
+def clock_problems(clock, most):
+    off = time.time() - clock
+    if clock == 0 or abs(off) <= most:
+        return []
+    return [
+        "its clock is %d s %s: want %d s at most; certificates are judged by it"
+        % (abs(off), "ahead" if off > 0 else "behind", most)
+    ]
+
+
+def name_problems(names):
+    found = []
+    for name in names:
+        try:
+            socket.getaddrinfo(name, None)
+        except (socket.gaierror, UnicodeError) as error:
+            found.append("it cannot resolve %s: %s" % (name, error))
+    return found
+
+
+def shm_problems(least):
+    try:
+        stat = os.statvfs("/dev/shm")
+    except OSError:
+        return ["/dev/shm is not there: engines pass tensors through it"]
+    size = stat.f_blocks * stat.f_frsize // 2 ** 20
+    if size >= least:
+        return []
+    return ["/dev/shm has %d MiB: want %d MiB; engines pass tensors through it" % (size, least)]
+
+
+def listeners():
+    """{port: inode} of everything that listens on TCP."""
+    found = {}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in read(table).splitlines()[1:]:
+            fields = line.split()
+            if len(fields) > 9 and fields[3] == LISTEN:
+                found[int(fields[1].rsplit(":", 1)[1], 16)] = fields[9]
+    return found
+
+
+def owners(inodes):
+    """{inode: (pid, name, command line)} of those who hold the sockets."""
+    wanted = dict(("socket:[%s]" % inode, inode) for inode in inodes)
+    found = {}
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit():
+            continue
+        folder = "/proc/%s/fd" % pid
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            continue
+        for name in names:
+            try:
+                target = os.readlink(os.path.join(folder, name))
+            except OSError:
+                continue
+            inode = wanted.get(target)
+            # systemd holds the sockets that it opens for others; whoever uses one is more telling.
+            if inode is not None and (inode not in found or found[inode][0] == "1"):
+                found[inode] = (pid, read("/proc/%s/comm" % pid), read("/proc/%s/cmdline" % pid))
+    return found
+
+
+def is_ours(owner):
+    pid, _name, command = owner
+    if "/opt/heddle/" in command:
+        return True
+    return pid == "1" and os.path.exists("/etc/systemd/system/heddle-router.socket")
+
+
+def port_problems(ports, engine_ports):
+    listening = listeners()
+    last = engine_ports[1] if engine_ports else 0
+    engine_range = range(engine_ports[0], last + 1) if engine_ports else []
+    taken = [port for port in listening if port in ports or port in engine_range]
+    held = owners([listening[port] for port in taken])
+    found = []
+    for port in sorted(taken):
+        owner = held.get(listening[port])
+        if owner is None:
+            who = "somebody who cannot be seen from here"
+        elif is_ours(owner):
+            continue
+        else:
+            who = "%s, pid %s" % (owner[1], owner[0])
+        # An engine that Heddle started holds a port of its range, and is not ours by its command.
+        if port in ports:
+            found.append("port %d is taken by %s: Heddle wants it" % (port, who))
+    if engine_ports:
+        low, high = (read("/proc/sys/net/ipv4/ip_local_port_range").split() + ["", ""])[:2]
+        if low.isdigit() and int(low) <= last and int(high) >= engine_ports[0]:
+            found.append(
+                "the kernel gives out ports %s-%s for outgoing connections, engines use %d-%d: change "
+                "heddle_engine_ports, or net.ipv4.ip_local_port_range" % (low, high, engine_ports[0], last)
+            )
+    return found
+
+
+def current_version():
+    try:
+        return json.loads(read("/opt/heddle/current/release.json"))["version"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec=dict(
+            ports=dict(type="list", elements="int", default=[]),
+            engine_ports=dict(type="list", elements="int", default=[]),
+            disks=dict(type="dict", default={}),
+            names=dict(type="list", elements="str", default=[]),
+            shm_min_mib=dict(type="int", default=0),
+            architectures=dict(type="list", elements="str", required=True),
+            clock=dict(type="float", default=0),
+            clock_skew_max_s=dict(type="int", default=30),
+        ),
+        supports_check_mode=True,
+    )
+    given = module.params
+    problems = (
+        base_problems(given["architectures"])
+        + disk_problems(given["disks"])
+        + clock_problems(given["clock"], given["clock_skew_max_s"])
+        + name_problems(given["names"])
+        + port_problems(given["ports"], given["engine_ports"])
+    )
+    if given["shm_min_mib"] > 0:
+        problems += shm_problems(given["shm_min_mib"])
+    module.exit_json(
+        changed=False,
+        failed=False,
+        problems=problems,
+        machine_id=read("/etc/machine-id"),
+        arch=os.uname()[4],
+        current=current_version(),
+    )
+
+
+if __name__ == "__main__":
+    main()
