@@ -6,7 +6,15 @@ import { streamAction } from "../core/fault_watch.ts";
 import type { Job } from "../core/openai/job.ts";
 import { errorBody } from "../core/openai/request_error.ts";
 import type { Driver, Running } from "./driver.ts";
-import { endEvents, resetConnection, sendEvents, sendJson, startEvents } from "./reply.ts";
+import {
+  endEvents,
+  resetConnection,
+  sendEvents,
+  sendJson,
+  sendTypedEvents,
+  sendWhole,
+  startEvents,
+} from "./reply.ts";
 
 /** What vLLM tells a client whose request died with the engine. */
 export const ENGINE_DEAD_MESSAGE =
@@ -92,15 +100,19 @@ class ActiveRelay implements Relay {
   }
 
   #send(events: readonly object[]): void {
-    if (this.#options.job.stream && !this.#over) sendEvents(this.#options.response, events);
+    const { job, response } = this.#options;
+    if (!job.stream || this.#over) return;
+    if (job.typed === undefined) sendEvents(response, events);
+    else sendTypedEvents(response, events);
   }
 
   #complete(): void {
     const { job, response } = this.#options;
     this.#finish(() => {
-      if (!job.stream) return sendJson(response, 200, job.answer.whole());
-      sendEvents(response, job.answer.closing());
-      endEvents(response, { done: true });
+      if (!job.stream) return sendWhole(response, job.answer.whole());
+      if (job.typed === undefined) sendEvents(response, job.answer.closing());
+      else sendTypedEvents(response, job.answer.closing());
+      endEvents(response, { done: job.typed?.done ?? true });
     });
   }
 

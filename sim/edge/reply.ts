@@ -6,6 +6,12 @@ export function sendJson(response: ServerResponse, status: number, body: object)
   sendText(response, status, { type: "application/json", text: JSON.stringify(body) });
 }
 
+/** Sends a whole answer that is JSON, or plain text. */
+export function sendWhole(response: ServerResponse, body: object | string): void {
+  if (typeof body !== "string") return sendJson(response, 200, body);
+  sendText(response, 200, { type: "text/plain; charset=utf-8", text: body });
+}
+
 /** Sends a whole answer of any type. */
 export function sendText(
   response: ServerResponse,
@@ -28,6 +34,17 @@ export function startEvents(response: ServerResponse): void {
 export function sendEvents(response: ServerResponse, events: readonly object[]): void {
   if (events.length === 0) return;
   response.write(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+}
+
+/** Sends events that are called by their type. */
+export function sendTypedEvents(response: ServerResponse, events: readonly object[]): void {
+  if (events.length === 0) return;
+  response.write(
+    events.map((event) => {
+      const name = "type" in event ? `event: ${event.type}\n` : "";
+      return `${name}data: ${JSON.stringify(event)}\n\n`;
+    }).join(""),
+  );
 }
 
 /** Ends a stream, with vLLM's closing line or, as a fault, without. */

@@ -7,6 +7,11 @@ const BODY_BYTES_MAX = 256 << 20;
 
 /** The body as text. @throws RequestError 413 when it is too large. Rejects when the client goes away. */
 export async function readBody(request: IncomingMessage): Promise<string> {
+  return new TextDecoder().decode(await readBytes(request));
+}
+
+/** The body as it is. @throws RequestError 413 when it is too large. Rejects when the client goes away. */
+export async function readBytes(request: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of request) {
@@ -23,5 +28,5 @@ export async function readBody(request: IncomingMessage): Promise<string> {
     all.set(chunk, at);
     at += chunk.length;
   }
-  return new TextDecoder().decode(all);
+  return all;
 }

@@ -1,13 +1,18 @@
 /** What each path answers with. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { transcriptionJob } from "../core/audio/transcription.ts";
 import { chatJob } from "../core/chat/request.ts";
 import { completionJob } from "../core/openai/completion.ts";
-import { embeddingJob } from "../core/openai/embedding.ts";
+import { embeddingJob } from "../core/pooling/embedding.ts";
+import { countTokens, messagesJob } from "../core/messages/request.ts";
+import { responsesJob } from "../core/responses/request.ts";
 import type { Job, RequestHead } from "../core/openai/job.ts";
 import { modelCards, type ServedModel } from "../core/openai/model.ts";
 import { RequestError } from "../core/openai/request_error.ts";
+import { rerankJob, scoreJob } from "../core/pooling/rank.ts";
 import { detokenize, tokenize } from "../core/openai/tokenize.ts";
 import type { Route } from "./http_server.ts";
+import { readForm } from "./form_body.ts";
 import { sendJson, sendText } from "./reply.ts";
 import { readBody } from "./request_body.ts";
 
@@ -53,6 +58,20 @@ export function routesOf(host: Host): readonly Route[] {
     inference("/v1/chat/completions", "chatcmpl-", chatJob),
     inference("/v1/completions", "cmpl-", completionJob),
     inference("/v1/embeddings", "embd-", embeddingJob),
+    inference("/v1/responses", "resp_", responsesJob),
+    inference("/v1/messages", "msg_", messagesJob),
+    answer("/v1/messages/count_tokens", countTokens),
+    ...["/v1/rerank", "/v2/rerank", "/rerank"].map((path) => inference(path, "rerank-", rerankJob)),
+    ...["/v1/score", "/score"].map((path) => inference(path, "score-", scoreJob)),
+    ...["transcriptions", "translations"].map((kind): Route => ({
+      method: "POST",
+      path: `/v1/audio/${kind}`,
+      handle: async (request, response) => {
+        const head = headOf(request, "trsc-");
+        const job = transcriptionJob(host.model, await readForm(request), head);
+        host.accept(job, request, response);
+      },
+    })),
     answer("/tokenize", tokenize),
     answer("/detokenize", detokenize),
     ...["GET", "POST"].map((method): Route => ({

@@ -12,6 +12,7 @@ import {
   tokensMax,
   usageOptions,
 } from "../openai/sampling.ts";
+import type { SequenceRequest } from "../engine/sequence.ts";
 import { hash32, randomFrom } from "../text/random.ts";
 import { SchemaFill } from "../text/schema_fill.ts";
 import { encode } from "../text/tokenizer.ts";
@@ -34,7 +35,17 @@ const chatSchema = z.looseObject({
   logprobs: z.boolean().nullish(),
   top_logprobs: z.int().nullish(),
 });
-type ChatBody = z.infer<typeof chatSchema>;
+export type ChatBody = z.infer<typeof chatSchema>;
+
+/** A conversation that the engine will go on with, whichever API it came by. */
+export interface ChatPlan {
+  /** The model's name as the client asked for it. */
+  readonly name: string;
+  readonly promptTokens: number;
+  readonly sequences: readonly SequenceRequest[];
+  /** The call that the answer's text is the arguments of. */
+  readonly toolCall: ToolCall | undefined;
+}
 
 /** Reads a chat request. @throws RequestError for what vLLM would refuse. */
 export function chatJob(
@@ -43,12 +54,32 @@ export function chatJob(
   head: RequestHead,
 ): Job {
   const body = parseBody(chatSchema, text);
+  const usage = usageOptions(model, body);
+  const { name, promptTokens, sequences, toolCall } = chatPlan(model, body, head);
+  const answer = new ChatAnswer({
+    head: { id: head.id, created: head.created, model: name },
+    sequenceIds: sequences.map((sequence) => sequence.id),
+    promptTokens,
+    usage,
+    toolCall,
+    topLogprobs: topLogprobs(model, body),
+  });
+  return {
+    id: head.id,
+    sequences,
+    stream: body.stream === true,
+    answer,
+    fault: body.sim_fault ?? undefined,
+  };
+}
+
+/** Plans the answer to a conversation. @throws RequestError for what vLLM would refuse. */
+export function chatPlan(model: ServedModel, body: ChatBody, head: RequestHead): ChatPlan {
   const name = resolveName(model, body.model);
   if (!model.generates) {
     throw new RequestError(400, "The model does not support Chat Completions API");
   }
   checkSampling(body);
-  const usage = usageOptions(model, body);
   const choices = choiceCount(model, body);
   const promptTokens = encode(renderPrompt(body.messages, {
     tools: body.tools ?? [],
@@ -71,21 +102,7 @@ export function chatJob(
       tokensMax: limit,
       choice,
     }));
-  const answer = new ChatAnswer({
-    head: { id: head.id, created: head.created, model: name },
-    sequenceIds: sequences.map((sequence) => sequence.id),
-    promptTokens: promptTokens.length,
-    usage,
-    toolCall,
-    topLogprobs: topLogprobs(model, body),
-  });
-  return {
-    id: head.id,
-    sequences,
-    stream: body.stream === true,
-    answer,
-    fault: body.sim_fault ?? undefined,
-  };
+  return { name, promptTokens: promptTokens.length, sequences, toolCall };
 }
 
 function toolCallFor(model: ServedModel, body: ChatBody): ToolCall | undefined {

@@ -8,6 +8,8 @@ export interface Job {
   readonly sequences: readonly SequenceRequest[];
   readonly stream: boolean;
   readonly answer: AnswerWriter;
+  /** For APIs whose events have a `type`, which is their name as well; `done`: vLLM ends them in [DONE]. */
+  readonly typed?: { readonly done: boolean };
   /** A fault that the request asked for. */
   readonly fault: string | undefined;
 }
@@ -18,8 +20,8 @@ export interface AnswerWriter {
   push(output: EngineOutput): readonly object[];
   /** The events after the last output: usage, when it was asked for. */
   closing(): readonly object[];
-  /** The body of an answer that is not streamed, once every sequence has ended. */
-  whole(): object;
+  /** The body of an answer that is not streamed, once every sequence has ended: JSON, or plain text. */
+  whole(): object | string;
 }
 
 /** When an answer was made and for whom: what each chunk repeats. */

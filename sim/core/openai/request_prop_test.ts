@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { chatJob } from "../chat/request.ts";
 import { completionJob } from "./completion.ts";
-import { embeddingJob } from "./embedding.ts";
+import { embeddingJob } from "../pooling/embedding.ts";
 import type { Job, RequestHead } from "./job.ts";
 import type { ServedModel } from "./model.ts";
 import { RequestError } from "./request_error.ts";

@@ -3,11 +3,11 @@ import { z } from "zod";
 import type { EngineOutput } from "../engine/engine.ts";
 import type { SequenceRequest } from "../engine/sequence.ts";
 import { hash32, randomFrom } from "../text/random.ts";
-import { parseBody } from "./body.ts";
-import { promptSchema, promptsOf } from "./completion.ts";
-import type { AnswerHead, AnswerWriter, Job, RequestHead } from "./job.ts";
-import { resolveName, type ServedModel } from "./model.ts";
-import { RequestError } from "./request_error.ts";
+import { parseBody } from "../openai/body.ts";
+import { promptSchema, promptsOf } from "../openai/completion.ts";
+import type { AnswerHead, AnswerWriter, Job, RequestHead } from "../openai/job.ts";
+import { resolveName, type ServedModel } from "../openai/model.ts";
+import { RequestError } from "../openai/request_error.ts";
 
 const embeddingSchema = z.looseObject({
   model: z.string().nullish(),
@@ -28,21 +28,9 @@ export function embeddingJob(
   if (!model.embeds) throw new RequestError(400, "The model does not support Embeddings API");
   const dimensions = dimensionsOf(model, body.dimensions);
   const inputs = promptsOf(body.input);
-  const sequences = inputs.map((tokens, index): SequenceRequest => {
-    checkInput(model, tokens);
-    return {
-      id: `${head.key}-${index}`,
-      promptTokens: tokens,
-      answer: undefined,
-      tokensMax: 0,
-      tokensMin: 0,
-      ignoreEnd: false,
-      stop: [],
-      stopTokenIds: [],
-      includeStop: false,
-      cacheSalt: "",
-    };
-  });
+  const sequences = inputs.map((tokens, index) =>
+    inputSequence(model, `${head.key}-${index}`, tokens)
+  );
   const base64 = body.encoding_format === "base64";
   const answer = new EmbeddingAnswer({
     head: { id: head.id, created: head.created, model: name },
@@ -51,6 +39,27 @@ export function embeddingJob(
     base64,
   });
   return { id: head.id, sequences, stream: false, answer, fault: body.sim_fault ?? undefined };
+}
+
+/** A sequence that is only read. @throws RequestError 400 when it is empty or does not fit. */
+export function inputSequence(
+  model: ServedModel,
+  id: string,
+  promptTokens: readonly number[],
+): SequenceRequest {
+  checkInput(model, promptTokens);
+  return {
+    id,
+    promptTokens,
+    answer: undefined,
+    tokensMax: 0,
+    tokensMin: 0,
+    ignoreEnd: false,
+    stop: [],
+    stopTokenIds: [],
+    includeStop: false,
+    cacheSalt: "",
+  };
 }
 
 function dimensionsOf(model: ServedModel, asked: number | null | undefined): number {
@@ -124,7 +133,7 @@ class EmbeddingAnswer implements AnswerWriter {
 }
 
 /** The normalised sum of one pseudo-random direction per token, as 32-bit floats. */
-function embed(tokens: readonly number[], dimensions: number): number[] {
+export function embed(tokens: readonly number[], dimensions: number): number[] {
   const sum = new Array<number>(dimensions).fill(0);
   const counts = new Map<number, number>();
   for (const token of tokens) counts.set(token, (counts.get(token) ?? 0) + 1);
