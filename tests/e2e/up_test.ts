@@ -63,6 +63,48 @@ Deno.test("down also stops what a killed up has left", async () => {
   }
 });
 
+Deno.test("of two ups at one time on one directory one starts, and the other harms nothing", async () => {
+  await using place = await reserve();
+  const flags = ["--ports-from", String(place.port), "--state", place.state];
+  const both = await Promise.all([runUp(["--detach", ...flags]), runUp(["--detach", ...flags])]);
+  try {
+    deepEqual(both.map(({ code }) => code).sort(), [0, 1], JSON.stringify(both));
+    match(both.find(({ code }) => code === 1)?.stdout ?? "", /Cannot start: Heddle is already up/);
+    const answer = await fetch(`http://127.0.0.1:${place.port}/v1/models`);
+    equal(answer.status, 200);
+    await answer.body?.cancel();
+  } finally {
+    match((await runDown(flags)).stdout, /Stopped control/);
+  }
+});
+
+Deno.test("up and down know what goes on when their note is lost", async () => {
+  await using place = await reserve();
+  const flags = ["--ports-from", String(place.port), "--state", place.state];
+  equal((await runUp(["--detach", ...flags])).code, 0);
+  await Deno.writeTextFile(join(place.state, "up.json"), '{"stopPort":');
+  const again = await runUp(flags);
+  equal(again.code, 1);
+  match(again.stdout, /already up/);
+  match((await runDown(flags)).stdout, /Stopping the up with pid \d+/);
+  for (const program of ["control", "router"]) {
+    deepEqual(await findByArgument(join(place.state, program, `${program}.yaml`)), []);
+  }
+});
+
+Deno.test("up says what a killed up has left, and down finds it without a note", async () => {
+  await using place = await reserve();
+  const flags = ["--ports-from", String(place.port), "--state", place.state];
+  equal((await runUp(["--detach", ...flags])).code, 0);
+  for (const pid of await findByArgument(place.state)) Deno.kill(pid, "SIGKILL");
+  const again = await runUp(flags);
+  equal(again.code, 1);
+  match(again.stdout, /^Cannot start: an up that was killed left its .* task down --state .*\n$/);
+  await Deno.remove(join(place.state, "up.json"));
+  match((await runDown(flags)).stdout, /Stopped 1 engine/);
+  deepEqual(await findByArgument(join(place.state, "control", "control.yaml")), []);
+});
+
 Deno.test("a port in use gives one clear line", async () => {
   await using place = await reserve();
   const holder = Deno.listen({ hostname: "127.0.0.1", port: place.port });
@@ -91,6 +133,16 @@ Deno.test("a directory that cannot be written gives one clear line", async () =>
   }
 });
 
+Deno.test("a directory that no permission can name gives one clear line", async () => {
+  await using place = await reserve();
+  for (const name of ["a,b", "a\nb"]) {
+    const result = await runUp(["--state", join(place.state, name)]);
+    equal(result.code, 2);
+    match(result.stdout, /^Cannot use ".*": no comma or control character .*\n$/);
+    equal(result.stderr, "");
+  }
+});
+
 Deno.test("a broken catalog gives one line with file, line, column and path", async () => {
   await using place = await reserve();
   const catalog = join(place.state, "catalog.yaml");
@@ -112,6 +164,7 @@ Deno.test("flags that make no sense are refused with their name", async () => {
       [["--engine", "llamacpp"], /--model/],
       [["--engine", "llamacpp", "--model", "/nonexistent.gguf"], /nonexistent\.gguf/],
       [["--nonsense"], /--nonsense/],
+      [["--state", ""], /--state: it is empty/],
       [["--fleet", "/nonexistent.yaml"], /nonexistent\.yaml/],
     ] as const
   ) {

@@ -16,24 +16,36 @@ export interface ProgramSpec {
   readonly logFile: string;
 }
 
-/** Before a program that ended by itself is started again. */
-const RESTART_DELAY_MS = 1_000;
+/** When to start a program again, and when not to; in milliseconds. */
+export interface RestartTiming {
+  /** Before the first new start; doubles with each short life up to `delayMax`. */
+  readonly delay: number;
+  readonly delayMax: number;
+  /** A life shorter than that counts as short. */
+  readonly shortLife: number;
+}
+const RESTART_TIMING: RestartTiming = { delay: 1_000, delayMax: 15_000, shortLife: 5_000 };
+
+/**
+ * A program that never had a long life cannot work: after so many short ones nobody tries again.
+ * One that did work is started again for ever: giving up would stop all that still serves.
+ */
+const SHORT_LIVES_MAX = 3;
 /** A program that has not ended after SIGTERM by then gets SIGKILL. */
 const STOP_TIMEOUT_MS = 15_000;
-/** Ended sooner than this after its start, this many times in a row: it cannot work. */
-const SHORT_LIFE_MS = 5_000;
-const SHORT_LIVES_MAX = 3;
 
 export class Child {
   readonly spec: ProgramSpec;
   #process: Deno.ChildProcess | undefined;
+  readonly #timing: RestartTiming;
   #stopping = new AbortController();
   #ended: Promise<void>;
   /** Resolves with a message when the program cannot be kept running. */
   readonly gaveUp: Promise<string>;
 
-  constructor(spec: ProgramSpec, say: (line: string) => void) {
+  constructor(spec: ProgramSpec, say: (line: string) => void, timing = RESTART_TIMING) {
     this.spec = spec;
+    this.#timing = timing;
     const { promise, resolve } = Promise.withResolvers<string>();
     this.gaveUp = promise;
     this.#ended = this.#keepRunning(say, resolve);
@@ -58,20 +70,25 @@ export class Child {
     giveUp: (message: string) => void,
   ): Promise<void> {
     let shortLives = 0;
+    let worked = false;
     while (!this.#stopping.signal.aborted) {
       const startedAt = performance.now();
       const status = await this.#runOnce();
       if (this.#stopping.signal.aborted) return;
-      shortLives = performance.now() - startedAt < SHORT_LIFE_MS ? shortLives + 1 : 0;
+      const short = performance.now() - startedAt < this.#timing.shortLife;
+      shortLives = short ? shortLives + 1 : 0;
+      worked ||= !short;
       const how = status.signal === null ? `with code ${status.code}` : `by ${status.signal}`;
-      if (shortLives >= SHORT_LIVES_MAX) {
+      if (!worked && shortLives >= SHORT_LIVES_MAX) {
         return giveUp(
           `${this.spec.label} does not stay up: it ended ${how}, saying last: ` +
             `${await lastLine(this.spec.logFile)}. All of it is in ${this.spec.logFile}`,
         );
       }
       say(`${this.spec.label} ended ${how}; starting it again`);
-      await delay(RESTART_DELAY_MS, this.#stopping.signal);
+      const { delay: first, delayMax } = this.#timing;
+      const wait = Math.min(delayMax, first * 2 ** Math.max(0, shortLives - 1));
+      await delay(wait, this.#stopping.signal);
     }
   }
 

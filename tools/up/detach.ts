@@ -1,7 +1,7 @@
 /** `up --detach`: another `up` in the background, watched until it is ready. */
 import { join } from "node:path";
-import { errorText, HeddleError } from "@heddle/proto/error";
-import { readSession, removeSession } from "./session_file.ts";
+import { cannotWrite, makeStateDirectory } from "./claim.ts";
+import { readSession } from "./session_file.ts";
 import { ROOT, say } from "./terminal.ts";
 
 /** How often the background `up` is looked at; its own output is copied meanwhile. */
@@ -10,18 +10,10 @@ const POLL_MS = 100;
 /** Starts `up` without `--detach` in a session of its own; returns its exit code, or 0 when ready. */
 export async function detach(args: readonly string[], state: string): Promise<number> {
   const log = join(state, "logs", "up.log");
-  await removeSession(state);
-  try {
-    await Deno.mkdir(join(state, "logs"), { recursive: true, mode: 0o700 });
-    await Deno.writeTextFile(log, "", { mode: 0o600 });
-  } catch (error) {
-    throw new HeddleError(
-      "system",
-      `Cannot write to the state directory ${state}: ${
-        errorText(error)
-      }. Choose another with --state DIR`,
-    );
-  }
+  await makeStateDirectory(state);
+  await Deno.writeTextFile(log, "", { mode: 0o600 }).catch((error: unknown) => {
+    throw cannotWrite(state, error);
+  });
   const child = new Deno.Command(join(ROOT, "tools/up/background.sh"), {
     args: [
       log,
@@ -53,10 +45,11 @@ export async function detach(args: readonly string[], state: string): Promise<nu
       ended,
       new Promise<undefined>((tick) => setTimeout(() => tick(undefined), POLL_MS)),
     ]);
-    const summary = (await readSession(state))?.summary;
+    const session = await readSession(state);
     await copy();
     if (status !== undefined) return status.code === 0 ? 1 : status.code;
-    if (summary !== undefined) {
+    // The note may be of another `up`, that is or was there.
+    if (session?.pid === child.pid && session.summary !== undefined) {
       child.unref();
       return 0;
     }

@@ -8,7 +8,6 @@ import { dirname, join } from "node:path";
 import { stringify } from "yaml";
 import { writeFileAtomic } from "@heddle/common/atomic_file";
 import type { KeyPairPem } from "@heddle/common/pki";
-import { errorText, HeddleError } from "@heddle/proto/error";
 import { writeFixtureNode } from "../fleet/fixture_node.ts";
 import { CLUSTER, issueCertificate, openAuthority } from "./certificates.ts";
 import type { ProgramSpec } from "./children.ts";
@@ -36,20 +35,9 @@ export interface LayoutOptions {
   readonly logFormat: "text" | "json";
 }
 
-/** Writes all files. Throws `system` when the directory cannot be written. */
+/** Writes all files into a state directory that is there and claimed. */
 export async function layOut(options: LayoutOptions): Promise<Laid> {
   const { state } = options;
-  try {
-    await Deno.mkdir(join(state, "logs"), { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw new HeddleError(
-      "system",
-      `Cannot write to the state directory ${state}: ${
-        errorText(error)
-      }. Choose another with --state DIR`,
-      { cause: error },
-    );
-  }
   const authority = await openAuthority(join(state, "ca"));
   const catalogFile = await layCatalog(options);
   return {

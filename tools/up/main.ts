@@ -1,8 +1,11 @@
 /** `deno task up`: Heddle's whole path on this machine, with one command. */
 import { resolve } from "node:path";
 import { errorText, HeddleError } from "@heddle/proto/error";
+import { claimState } from "./claim.ts";
 import { Cluster } from "./cluster.ts";
+import { findByArgument } from "./find_process.ts";
 import { layOut } from "./layout.ts";
+import { demandListablePaths } from "./listable_path.ts";
 import { planUp } from "./node.ts";
 import { parseUpOptions, UP_HELP, type UpOptions } from "./options.ts";
 import { demandFreePorts, layPorts } from "./ports.ts";
@@ -12,7 +15,14 @@ import { formatSummary } from "./summary.ts";
 import { awaitStopOrder, isRunning } from "./stop_order.ts";
 import { checkCatalog } from "./check_catalog.ts";
 import { detach } from "./detach.ts";
-import { denoCommand, launcherDirectory, ROOT, say, stateDirectory } from "./terminal.ts";
+import {
+  denoCommand,
+  launcherDirectory,
+  ROOT,
+  say,
+  shellWord,
+  stateDirectory,
+} from "./terminal.ts";
 
 if (import.meta.main) Deno.exit(await main(Deno.args));
 
@@ -24,7 +34,7 @@ async function main(args: readonly string[]): Promise<number> {
       return 0;
     }
     const state = stateDirectory(options);
-    await demandNotRunning(state);
+    await demandNotRunning(options, state);
     if (options.detach) return await detach(args, state);
     return await up(options, state);
   } catch (error) {
@@ -34,26 +44,42 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-async function demandNotRunning(state: string): Promise<void> {
+async function demandNotRunning(options: UpOptions, state: string): Promise<void> {
   const session = await readSession(state);
-  if (session !== undefined && await isRunning(session)) {
+  if (session === undefined) return;
+  if (await isRunning(session)) throw alreadyUp(options, state);
+  for (const program of session.programs) {
+    if ((await findByArgument(program.config)).length === 0) continue;
     throw new HeddleError(
       "failed_precondition",
-      `Cannot start: Heddle is already up from ${state}. Stop it with ${denoCommand()} task down, or start another with --ports-from N`,
+      `Cannot start: an up that was killed left its ${program.label} running from ${state}. ` +
+        `Stop what it left with ${denoCommand()} task down${downFlags(options)}`,
     );
   }
+}
+
+function alreadyUp(options: UpOptions, state: string): HeddleError {
+  return new HeddleError(
+    "failed_precondition",
+    `Cannot start: Heddle is already up from ${state}. Stop it with ${denoCommand()} task down` +
+      `${downFlags(options)}, or start another with --ports-from N`,
+  );
 }
 
 async function up(options: UpOptions, state: string): Promise<number> {
   const bin = await launcherDirectory(options);
   const plan = await planUp(options, { root: ROOT, bin, hostname: Deno.hostname() });
   if ("file" in plan.catalog) await checkCatalog(bin, plan.catalog.file);
+  demandListablePaths(state, plan);
+  using claim = await claimState(state);
+  if (claim === undefined) throw alreadyUp(options, state);
   const ports = layPorts(plan.nodes.length, options.portsFrom);
   demandFreePorts(ports);
   const laid = await layOut({ bin, state, plan, ports, logFormat: options.logFormat });
   const token = crypto.randomUUID();
   const orders = await awaitStopOrder(token);
   const session: Session = {
+    pid: Deno.pid,
     stopPort: orders.port,
     token,
     programs: [laid.router, ...laid.agents, laid.control].map((spec) => ({
@@ -112,7 +138,7 @@ async function up(options: UpOptions, state: string): Promise<number> {
 }
 
 function downFlags(options: UpOptions): string {
-  if (options.state !== undefined) return ` --state ${resolve(options.state)}`;
+  if (options.state !== undefined) return ` --state ${shellWord(resolve(options.state))}`;
   return options.portsFrom === undefined ? "" : ` --ports-from ${options.portsFrom}`;
 }
 

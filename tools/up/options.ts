@@ -68,7 +68,7 @@ export function parseUpOptions(args: readonly string[]): UpOptions {
   return {
     detach: values.detach ?? false,
     portsFrom: parsePort(values["ports-from"]),
-    state: values.state,
+    state: parseState(values.state),
     catalog: values.catalog,
     dist: values.dist,
     fleet: values.fleet,
@@ -102,6 +102,12 @@ function parse(args: readonly string[]) {
   } catch (error) {
     throw new HeddleError("invalid_input", `${errorText(error).split(". ")[0]}. See --help`);
   }
+}
+
+// Empty, it would mean the current directory, as when a variable in a script is not set.
+function parseState(text: string | undefined): string | undefined {
+  if (text === "") throw new HeddleError("invalid_input", "Cannot use --state: it is empty");
+  return text;
 }
 
 // The highest port used is some hundreds above the first.

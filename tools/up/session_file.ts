@@ -5,6 +5,8 @@ import { readTextIfExists, writeFileAtomic } from "@heddle/common/atomic_file";
 import { errorText, HeddleError } from "@heddle/proto/error";
 
 const sessionSchema = z.object({
+  /** The `up` that wrote it. */
+  pid: z.number().int(),
   /** Where `up` takes the order to stop. */
   stopPort: z.number().int(),
   /** Proves to `up` that who orders may read its state directory. */

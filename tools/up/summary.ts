@@ -1,4 +1,5 @@
 /** What `up` prints when everything is ready. */
+import { shellWord } from "./terminal.ts";
 
 export interface SummaryOptions {
   readonly openaiUrl: string;
@@ -18,7 +19,7 @@ export function formatSummary(options: SummaryOptions): string {
   const { deno, openaiUrl } = options;
   const model = options.models[0] ?? "";
   const ctl = `${
-    options.ctlConfig === undefined ? "" : `HEDDLE_CTL_CONFIG=${options.ctlConfig} `
+    options.ctlConfig === undefined ? "" : `HEDDLE_CTL_CONFIG=${shellWord(options.ctlConfig)} `
   }${deno} task ctl`;
   const stop = options.detached
     ? `Stop it with: ${deno} task down${options.downFlags}`

@@ -41,6 +41,11 @@ export async function launcherDirectory(options: { dist: string | undefined }): 
   return join(release, "bin");
 }
 
+/** A word as a shell takes it, for commands that can be pasted. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 /** How to call Deno again: the short name when it is on the user's own PATH. */
 export function denoCommand(): string {
   const throughNpx = (Deno.env.get("PATH") ?? "").split(":")[0]?.includes("/_npx/") === true;
