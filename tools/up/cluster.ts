@@ -41,7 +41,10 @@ export async function stopEngines(agent: ProgramSpec): Promise<string> {
     stdin: "null",
     stderr: "null",
     stdout: "piped",
-  }).output();
+    // Else an impatient second Ctrl-C ends it, and the engines stay. Spawned first: without that,
+    // Deno ignores `detached`.
+    detached: true,
+  }).spawn().output();
   const text = new TextDecoder().decode(output.stdout).trim();
   if (output.success) return text === "" ? `Stopped the engines of ${agent.label}` : text;
   return `Could not stop all engines of ${agent.label}; see ${agent.logFile}`;
