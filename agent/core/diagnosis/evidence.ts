@@ -1,0 +1,59 @@
+/** Facts about a failure that no log of the engine has. What is absent is unknown. */
+
+export interface GpuUse {
+  readonly index: number;
+  readonly usedMib?: number;
+  readonly totalMib?: number;
+  /** Processes that compute on it now. */
+  readonly holders: readonly { readonly pid: number; readonly name: string }[];
+}
+
+export interface Evidence {
+  readonly exit?: {
+    /** As a shell counts it: 128 + N for signal N. */
+    readonly code?: number;
+    /** "SIGKILL"; empty when the process exited by itself. */
+    readonly signal: string;
+    readonly outOfMemory: boolean;
+  };
+  /** The shard's GPUs. */
+  readonly gpus?: readonly GpuUse[];
+  /** Free bytes of where weights and caches lie. */
+  readonly diskFreeBytes?: number;
+  readonly shmFreeBytes?: number;
+}
+
+/** Below this much an engine can create nothing of use there. */
+const FULL_BYTES = 64 * 1024 * 1024;
+
+/** Which of the two places is full; undefined: neither, both, or unknown. */
+export function fullPlace(
+  { diskFreeBytes, shmFreeBytes }: Evidence,
+): "disk" | "shm" | undefined {
+  const disk = diskFreeBytes !== undefined && diskFreeBytes < FULL_BYTES;
+  const shm = shmFreeBytes !== undefined && shmFreeBytes < FULL_BYTES;
+  return disk === shm ? undefined : disk ? "disk" : "shm";
+}
+
+/** Says who uses the GPUs, as far as it is known. */
+export function gpuWords(gpus: readonly GpuUse[]): readonly string[] {
+  return gpus.flatMap(({ index, usedMib, totalMib, holders }) => {
+    if (usedMib === undefined) return [];
+    const of = totalMib === undefined ? "" : ` of ${totalMib}`;
+    const by = holders.length === 0
+      ? ""
+      : `, held by ${holders.map(({ pid, name }) => `pid ${pid} (${name})`).join(", ")}`;
+    return [`GPU ${index} now has ${usedMib}${of} MiB in use${by}`];
+  });
+}
+
+export function spaceWords({ diskFreeBytes, shmFreeBytes }: Evidence): readonly string[] {
+  return [
+    ...(diskFreeBytes === undefined ? [] : [`${mib(diskFreeBytes)} MiB of disk are free`]),
+    ...(shmFreeBytes === undefined ? [] : [`${mib(shmFreeBytes)} MiB of /dev/shm are free`]),
+  ];
+}
+
+function mib(bytes: number): number {
+  return Math.floor(bytes / 1024 ** 2);
+}
