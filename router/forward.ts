@@ -12,6 +12,7 @@ import type { RouterMetrics } from "./edge/observe/router_metrics.ts";
 import type { Failure } from "./edge/relay/failure.ts";
 import { relay } from "./edge/relay/relay.ts";
 import type { Relayed, Work } from "./edge/relay/relayed.ts";
+import type { Spool } from "./edge/upload/spool.ts";
 import type { UpstreamPool } from "./edge/upstream.ts";
 import type { Timeouts } from "./settings/settings.ts";
 import type { Endpoints, Slot } from "./endpoints.ts";
@@ -19,6 +20,8 @@ import { unavailable } from "./queue.ts";
 
 export interface ForwardOptions {
   readonly request: ParsedRequest;
+  /** Where the body lies that is not in memory; the caller's to dispose. */
+  readonly spool: Spool | undefined;
   /** What of the client's headers the engine gets. */
   readonly headers: Readonly<Record<string, string>>;
   readonly requestId: string;
@@ -99,7 +102,7 @@ class Progress {
   }
 
   tryAt(reply: Reply, { endpoint }: Slot): Promise<Relayed> {
-    const { request, requestId, headers } = this.#options;
+    const { request, requestId, headers, spool } = this.#options;
     const { timeouts, pool } = this.#parts;
     this.#tries++;
     this.#model = endpoint.model;
@@ -108,6 +111,7 @@ class Progress {
       pool,
       endpoint,
       request,
+      spool,
       requestId,
       clientHeaders: headers,
       ...waits(request, timeouts),

@@ -12,6 +12,7 @@ import { type Listener, startListener } from "./edge/client/listener.ts";
 import { HEARTBEAT_MS } from "./edge/client/reply.ts";
 import { logRequest } from "./edge/observe/request_log.ts";
 import { type Present, routerMetrics } from "./edge/observe/router_metrics.ts";
+import { SpoolRoom } from "./edge/upload/spool.ts";
 import { createUpstreamPool, UPSTREAM_DEFAULTS, type UpstreamPool } from "./edge/upstream.ts";
 import { type ControlLink, startControlLink } from "./control_link.ts";
 import { Endpoints } from "./endpoints.ts";
@@ -68,6 +69,13 @@ export async function startRouter(
     bodyLimits: {
       wireBytesMax: settings.bodyReceivedMaxBytes,
       bodyBytesMax: settings.bodyInflatedMaxBytes,
+    },
+    formLimits: {
+      bytesMax: settings.uploadMaxBytes,
+      room: new SpoolRoom({
+        folder: `${settings.stateDirectory}/uploads`,
+        bytesMax: settings.uploadsMaxBytes,
+      }),
     },
     account: (record) => {
       metrics.record(record);

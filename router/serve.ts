@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { logger } from "@heddle/common/log";
+import { parseForm } from "./core/form/form_request.ts";
 import { ANONYMOUS, type Caller } from "./core/request/caller.ts";
 import { forwardedHeaders } from "./core/request/forwarded_headers.ts";
 import type { Limits } from "./core/request/limit.ts";
@@ -17,6 +18,7 @@ import { type BodyLimits, readBody } from "./edge/body_reader.ts";
 import type { Keyring } from "./edge/client/keys.ts";
 import type { Reply } from "./edge/client/reply.ts";
 import { rescue } from "./edge/client/rescue.ts";
+import { type FormLimits, readForm, type ReceivedForm } from "./edge/upload/form_reader.ts";
 import type { Stage } from "./edge/observe/router_metrics.ts";
 import type { Endpoints } from "./endpoints.ts";
 import { forward, type Forwarded, type ForwardParts } from "./forward.ts";
@@ -32,6 +34,7 @@ export interface Exchange {
 export interface ServeParts extends ForwardParts {
   readonly keyring: () => Keyring;
   readonly bodyLimits: BodyLimits;
+  readonly formLimits: FormLimits;
   readonly requestPolicy: RequestPolicy;
   readonly limits: Limits;
   readonly queue: Queue;
@@ -74,9 +77,10 @@ async function travel(exchange: Exchange, parts: ServeParts, startedAt: number):
 
   const caller = timed("authenticate", parts.keyring().authenticate(request.headers));
   if (caller.kind === "end") return { ...known, outcome: caller.outcome };
-  const body = timed("read", await read(exchange, parts.bodyLimits));
+  const body = timed("read", await read(exchange, parts));
   if (body.kind === "end") return { ...known, caller: caller.value, outcome: body.outcome };
-  const parsed = timed("parse", parseRequest(route, body.value, parts.requestPolicy));
+  using received = body.value;
+  const parsed = timed("parse", parse(route, received, parts.requestPolicy));
   if (parsed.kind === "end") return { ...known, caller: caller.value, outcome: parsed.outcome };
   for (const [name, value] of Object.entries(parsed.value.answerHeaders)) {
     reply.setHeader(name, value);
@@ -100,6 +104,7 @@ async function travel(exchange: Exchange, parts: ServeParts, startedAt: number):
     "forward",
     await forward(reply, {
       request: parsed.value,
+      spool: received.kind === "form" ? received.spool : undefined,
       headers: forwardedHeaders(route, request.headers),
       requestId,
       models: place.models,
@@ -111,15 +116,39 @@ async function travel(exchange: Exchange, parts: ServeParts, startedAt: number):
   return { ...readable, forwarded, outcome: forwarded.outcome };
 }
 
+/** A body as it came, and what must go with it. */
+type Received = ReceivedForm | ReceivedJson;
+
+interface ReceivedJson extends Disposable {
+  readonly kind: "json";
+  readonly bytes: Uint8Array;
+}
+
 async function read(
-  { request, reply }: Exchange,
-  limits: BodyLimits,
-): Promise<Step<Uint8Array>> {
-  const body = await readBody(request, limits);
+  { route, request, reply }: Exchange,
+  { bodyLimits, formLimits }: ServeParts,
+): Promise<Step<Received>> {
+  if (route.body === "form") {
+    const form = await readForm(request, formLimits);
+    if (!reply.gone.aborted) return form;
+    if (form.kind === "next") form.value[Symbol.dispose]();
+    return CLIENT_CLOSED;
+  }
+  const body = await readBody(request, bodyLimits);
   if (reply.gone.aborted) return CLIENT_CLOSED;
   return body.kind === "body"
-    ? next(body.bytes)
+    ? next({ kind: "json", bytes: body.bytes, [Symbol.dispose]() {} })
     : refuse({ reason: body.reason, message: body.detail });
+}
+
+function parse(
+  route: InferenceRoute,
+  received: Received,
+  policy: RequestPolicy,
+): Step<ParsedRequest> {
+  return received.kind === "form"
+    ? parseForm(route, received.form, policy)
+    : parseRequest(route, received.bytes, policy);
 }
 
 /** Tells how long each stage took: the time since the one before. */

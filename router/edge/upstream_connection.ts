@@ -1,16 +1,19 @@
 /** One connection to an engine: it carries one request at a time, or none. */
 import type { Socket } from "node:net";
+import { spawnTask } from "@heddle/common/task";
+import { errorText } from "@heddle/proto/error";
 import { AnswerBody } from "./upstream_body.ts";
 import { UpstreamError, type UpstreamFailure } from "./upstream_error.ts";
 import type { ResponseHead } from "./upstream_head.ts";
 import { AnswerParser } from "./upstream_parser.ts";
+import type { UpstreamBody, UpstreamBodySource } from "./upstream_request.ts";
 
 /** Bodies up to this are joined to the head: one write, one packet, for a copy that costs less. */
 const JOIN_BYTES_MAX = 16_384;
 
 export interface Exchange {
   readonly head: Uint8Array;
-  readonly body: Uint8Array;
+  readonly body: UpstreamBody;
   readonly method: string;
   readonly headBytesMax: number;
   readonly firstByteTimeoutMs: number;
@@ -118,7 +121,10 @@ export class UpstreamConnection {
     const onWritten = (error?: Error | null): void => {
       if (error === undefined || error === null) running.written = true;
     };
-    if (body.length <= JOIN_BYTES_MAX) {
+    if (!(body instanceof Uint8Array)) {
+      this.#socket.write(head);
+      spawnTask("upload", () => this.#writeFrom(running, body));
+    } else if (body.length <= JOIN_BYTES_MAX) {
       const whole = new Uint8Array(head.length + body.length);
       whole.set(head);
       whole.set(body, head.length);
@@ -127,6 +133,30 @@ export class UpstreamConnection {
       this.#socket.write(head);
       this.#socket.write(body, onWritten);
     }
+  }
+
+  /** No faster than the engine takes it, and no longer than it wants it. */
+  async #writeFrom(running: Running, source: UpstreamBodySource): Promise<void> {
+    try {
+      for await (const chunk of source.chunks()) {
+        if (this.#running !== running) return;
+        if (!this.#socket.write(chunk)) await this.#drained();
+      }
+      if (this.#running === running) running.written = true;
+    } catch (error) {
+      if (this.#running !== running) return;
+      this.#fail("request_invalid", `its body cannot be read: ${errorText(error)}`, error);
+    }
+  }
+
+  #drained(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        this.#socket.off("drain", done).off("close", done);
+        resolve();
+      };
+      this.#socket.on("drain", done).on("close", done);
+    });
   }
 
   #onData(chunk: Uint8Array): void {

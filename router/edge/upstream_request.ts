@@ -18,13 +18,22 @@ export interface UpstreamTls {
   readonly ca?: string;
 }
 
+/** Bytes, or what gives them piece by piece: each time from the start, for a body is sent again. */
+export type UpstreamBody = Uint8Array | UpstreamBodySource;
+
+export interface UpstreamBodySource {
+  /** Exactly so many bytes come of `chunks()`. */
+  readonly length: number;
+  chunks(): AsyncIterable<Uint8Array>;
+}
+
 export interface UpstreamRequest {
   readonly method: string;
   /** Path with query, beginning with "/". */
   readonly path: string;
   /** Without `host` (unless it must differ), `connection`, and anything about the body's framing. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array;
+  readonly body: UpstreamBody;
   /** Instead of the pool's, e.g. scaled by the prompt's length. */
   readonly firstByteTimeoutMs?: number;
   readonly idleTimeoutMs?: number;

@@ -78,6 +78,11 @@ export const fieldsSchema = z.strictObject({
   bodies: z.strictObject({
     received_max: size().default("64MiB").describe("Largest request body as received"),
     inflated_max: size().default("64MiB").describe("Largest request body once decompressed"),
+    upload_max: size().default("256MiB").describe(
+      "Largest form with a file, as for transcriptions",
+    ),
+    uploads_max: size().default("4GiB")
+      .describe("What all uploads in flight together may take of the state directory's disk"),
   }).prefault({}).describe("Bounds on request bodies"),
   requests: z.strictObject({
     control_fields: z.enum(["strip", "refuse"]).default("strip")

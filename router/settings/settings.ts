@@ -42,6 +42,8 @@ export interface Settings {
   readonly keyFile: string | undefined;
   readonly bodyReceivedMaxBytes: number;
   readonly bodyInflatedMaxBytes: number;
+  readonly uploadMaxBytes: number;
+  readonly uploadsMaxBytes: number;
   readonly requestPolicy: RequestPolicy;
   readonly requestsInFlightMax: number;
   readonly timeouts: Timeouts;
@@ -67,6 +69,8 @@ export function settingsOf(config: Config, hostname: string): Settings {
     keyFile: config.keys.policy === "key_file" ? config.keys.file : undefined,
     bodyReceivedMaxBytes: bytes(config.bodies.received_max),
     bodyInflatedMaxBytes: bytes(config.bodies.inflated_max),
+    uploadMaxBytes: bytes(config.bodies.upload_max),
+    uploadsMaxBytes: bytes(config.bodies.uploads_max),
     requestPolicy: { controlFields: config.requests.control_fields },
     requestsInFlightMax: config.requests_in_flight_max,
     timeouts: {

@@ -4,7 +4,6 @@
  */
 export const NOT_YET: ReadonlyMap<string, string> = new Map([
   ["R05", "CORS"],
-  ["R07", "the transcription route"],
   ["R13", "a policy for media that a request names by URL"],
   ["L01", "token limits of a key"],
   ["L02", "token limits of a key"],

@@ -14,6 +14,8 @@ export type RefusalReason =
   | "body_inflates_too_large"
   | "encoding_unsupported"
   | "encoding_corrupt"
+  /** There is no room, or no place, to keep a file until an engine has it. */
+  | "upload_unkept"
   /** The client sent less than it announced. */
   | "body_cut"
   /** The body is not what the route takes. */
@@ -54,6 +56,8 @@ export interface Refusal {
   readonly param?: string;
   /** Seconds after which trying again makes sense, 1 to 120. */
   readonly retryAfterS?: number;
+  /** The body was not read to its end, so the connection cannot be used again. */
+  readonly unread?: true;
 }
 
 /** An engine refused the request for what it says; its own words are the answer. */

@@ -2,7 +2,7 @@
  * Reads what the router must know of a request and leaves the rest to the engine. The bytes stay
  * the client's: only members that belong to the router are changed, in `upstreamBody`.
  */
-import { type JsonObject, memberOf, memberValue, scanObject } from "../json_scan.ts";
+import { memberOf, memberValue, scanObject } from "../json_scan.ts";
 import type { EmbeddingEncoding } from "../embeddings.ts";
 import { type ControlFieldPolicy, isControlField } from "./control_fields.ts";
 import { next, refuse, type Step } from "./outcome.ts";
@@ -13,9 +13,6 @@ import { includeUsage, type MemberEdit, splice } from "../splice.ts";
 
 export interface ParsedRequest {
   readonly route: InferenceRoute;
-  /** The whole body, decompressed. */
-  readonly bytes: Uint8Array;
-  readonly object: JsonObject;
   /** As the client wrote it. */
   readonly model: string;
   readonly stream: boolean;
@@ -26,9 +23,13 @@ export interface ParsedRequest {
   readonly promptTokensEstimate: number;
   /** What every answer to it says in its headers. */
   readonly answerHeaders: Readonly<Record<string, string>>;
-  /** What the router adds or takes out on the way to any engine. */
-  readonly edits: readonly MemberEdit[];
+  readonly contentType: string;
+  /** The body, in order, for an engine that knows the model as `servedName`. */
+  readonly body: (servedName: string) => readonly BodyPiece[];
 }
+
+/** Bytes, or a range of what was received and lies elsewhere. */
+export type BodyPiece = Uint8Array | { readonly start: number; readonly end: number };
 
 /** More choices than anyone needs, and few enough that one request cannot fill an engine. */
 const CHOICES_MAX = 128;
@@ -64,10 +65,13 @@ export function parseRequest(
   const stream = route.dialect !== undefined && read("stream") === true;
   const usage = stream && saysUsageWhenAsked(route) ? includeUsage(bytes, object) : undefined;
   if (usage?.kind === "invalid") return invalid(usage.detail, "stream_options");
+  const edits: readonly MemberEdit[] = [
+    ...control.map((key) => ({ kind: "remove", key }) as const),
+    ...(usage === undefined ? [] : [usage]),
+    ...(route.name === "responses" ? [NOT_STORED] : []),
+  ];
   return next({
     route,
-    bytes,
-    object,
     model,
     stream,
     wantsUsage: stream && usage === undefined,
@@ -77,10 +81,15 @@ export function parseRequest(
       ...(control.length === 0 ? {} : { "x-heddle-dropped": control.join(", ") }),
       ...(route.name === "responses" ? { "x-heddle-store": "false" } : {}),
     },
-    edits: [
-      ...control.map((key) => ({ kind: "remove", key }) as const),
-      ...(usage === undefined ? [] : [usage]),
-      ...(route.name === "responses" ? [NOT_STORED] : []),
+    contentType: "application/json",
+    body: (servedName) => [
+      splice(
+        bytes,
+        object,
+        model === servedName
+          ? edits
+          : [...edits, { kind: "set", key: "model", json: JSON.stringify(servedName) }],
+      ),
     ],
   });
 }
@@ -91,14 +100,6 @@ const NOT_STORED = { kind: "set", key: "store", json: "false" } as const;
 /** Responses and Messages say their usage unasked, and have no option for it. */
 function saysUsageWhenAsked({ dialect }: InferenceRoute): boolean {
   return dialect === "chat" || dialect === "completions";
-}
-
-/** The body for an engine that knows the model as `servedName`. */
-export function upstreamBody(request: ParsedRequest, servedName: string): Uint8Array {
-  const edits = request.model === servedName
-    ? request.edits
-    : [...request.edits, { kind: "set", key: "model", json: JSON.stringify(servedName) } as const];
-  return splice(request.bytes, request.object, edits);
 }
 
 function wrongMember(read: (key: string) => unknown): ReturnType<typeof invalid> | undefined {

@@ -1,5 +1,5 @@
 import { deepEqual, equal } from "node:assert/strict";
-import { type ParsedRequest, parseRequest, type RequestPolicy, upstreamBody } from "./request.ts";
+import { type ParsedRequest, parseRequest, type RequestPolicy } from "./request.ts";
 import { matchRoute } from "./route.ts";
 
 const POLICY: RequestPolicy = { controlFields: "strip" };
@@ -21,7 +21,9 @@ function parsed(text: string, path?: string): ParsedRequest {
 }
 
 function body(text: string, servedName: string, path?: string): string {
-  return new TextDecoder().decode(upstreamBody(parsed(text, path), servedName));
+  const [bytes] = parsed(text, path).body(servedName);
+  if (!(bytes instanceof Uint8Array)) throw new Error("want bytes");
+  return new TextDecoder().decode(bytes);
 }
 
 Deno.test("parseRequest() reads what the router needs", () => {
@@ -55,7 +57,7 @@ Deno.test("parseRequest() refuses what it cannot read, naming the member", () =>
   }
 });
 
-Deno.test("upstreamBody() changes the router's own members and no other byte", () => {
+Deno.test("parseRequest() changes the router's own members and no other byte", () => {
   equal(
     body('{ "model" : "m", "seed":9007199254740993, "t":1.0,"k":"\\u00e9" }', "org/x"),
     '{ "model" : "org/x", "seed":9007199254740993, "t":1.0,"k":"\\u00e9" }',
@@ -67,7 +69,7 @@ Deno.test("upstreamBody() changes the router's own members and no other byte", (
   );
 });
 
-Deno.test("upstreamBody() asks for usage in every stream and keeps the client's options", () => {
+Deno.test("parseRequest() asks for usage in every stream and keeps the client's options", () => {
   const options = (text: string) => JSON.parse(body(text, "m")).stream_options;
   deepEqual(options('{"model":"m","stream":true}'), { include_usage: true });
   deepEqual(options('{"model":"m","stream":true,"stream_options":{"x":1}}'), {
@@ -92,7 +94,7 @@ Deno.test("parseRequest() names the control fields that it drops, or refuses the
   });
 });
 
-Deno.test("upstreamBody() keeps a Responses request from being stored, and says so", () => {
+Deno.test("parseRequest() keeps a Responses request from being stored, and says so", () => {
   const path = "/v1/responses";
   equal(
     body('{"model":"m","store":true,"input":"x"}', "m", path),

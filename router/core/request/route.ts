@@ -11,6 +11,8 @@ export interface InferenceRoute {
   readonly path: string;
   /** What the engine gets of the query, with its "?"; nearly always nothing. */
   readonly query: string;
+  /** How its requests come: as JSON, or as a form with a file. */
+  readonly body: "json" | "form";
   /** How its streams speak; undefined when it does not stream. */
   readonly dialect: StreamDialect | undefined;
   readonly errors: ErrorShape;
@@ -25,6 +27,8 @@ export type RouteName =
   | "responses"
   | "messages"
   | "count_tokens"
+  | "transcriptions"
+  | "translations"
   | "rerank"
   | "score"
   | "tokenize"
@@ -58,6 +62,8 @@ const INFERENCE: readonly InferenceRoute[] = [
   inference("responses", "/v1/responses", "responses"),
   inference("messages", "/v1/messages", "messages"),
   inference("count_tokens", "/v1/messages/count_tokens"),
+  form("transcriptions", "/v1/audio/transcriptions"),
+  form("translations", "/v1/audio/translations"),
   inference("rerank", "/v1/rerank"),
   inference("rerank", "/v2/rerank"),
   inference("rerank", "/rerank"),
@@ -144,8 +150,13 @@ function inference(name: RouteName, path: string, dialect?: StreamDialect): Infe
     name,
     path,
     query: "",
+    body: "json",
     dialect,
     errors: errorsAt(path),
     metered: !UNMETERED.has(name),
   };
+}
+
+function form(name: RouteName, path: string): InferenceRoute {
+  return { ...inference(name, path, "events"), body: "form" };
 }

@@ -19,6 +19,8 @@ Deno.test("matchRoute() knows its paths and nothing else", () => {
     ["POST", "/v1/responses", "responses"],
     ["POST", "/v1/messages?beta=true", "messages"],
     ["POST", "/v1/messages/count_tokens?beta=true", "count_tokens"],
+    ["POST", "/v1/audio/transcriptions", "transcriptions"],
+    ["POST", "/v1/audio/translations", "translations"],
     ["POST", "/v1/rerank", "rerank"],
     ["POST", "/v2/rerank", "rerank"],
     ["POST", "/rerank", "rerank"],

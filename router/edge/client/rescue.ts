@@ -31,6 +31,7 @@ const TOLD: Readonly<Record<RefusalReason, Told>> = {
   body_inflates_too_large: { status: 413, type: REQUEST },
   encoding_unsupported: { status: 415, type: REQUEST },
   encoding_corrupt: { status: 400, type: REQUEST },
+  upload_unkept: { status: 503, type: SERVER },
   body_cut: { status: 400, type: REQUEST },
   invalid_request: { status: 400, type: REQUEST },
   model_not_found: { status: 404, type: REQUEST },
@@ -49,11 +50,12 @@ const TOLD: Readonly<Record<RefusalReason, Told>> = {
   internal_error: { status: 500, type: SERVER },
 };
 
-/** Bodies that were refused are not read to their end, so the connection cannot be used again. */
+/** Reasons for which the rest of a body is not read; see `Refusal.unread`. */
 const CLOSES: ReadonlySet<RefusalReason> = new Set([
   "body_too_large",
   "body_inflates_too_large",
   "encoding_unsupported",
+  "upload_unkept",
   "body_cut",
 ]);
 
@@ -100,6 +102,10 @@ function headersOf(outcome: Refusal | EngineRefusal) {
       // Official clients sleep for hours on large values, and not at all on zero.
       "retry-after": String(Math.min(Math.max(Math.ceil(refusal.retryAfterS), 1), 120)),
     }),
-    ...(refusal.reason !== undefined && CLOSES.has(refusal.reason) ? { connection: "close" } : {}),
+    ...(closes(refusal) ? { connection: "close" } : {}),
   };
+}
+
+function closes({ reason, unread }: Partial<Refusal>): boolean {
+  return unread === true || reason !== undefined && CLOSES.has(reason);
 }

@@ -3,7 +3,7 @@ import { formatAddress } from "@heddle/common/address";
 import { VERSION } from "@heddle/common/version";
 import type { Endpoint } from "../../core/fleet/endpoint.ts";
 import { readEngineError } from "../../core/engine_error.ts";
-import { type ParsedRequest, upstreamBody } from "../../core/request/request.ts";
+import type { ParsedRequest } from "../../core/request/request.ts";
 import { type Failure, failureOfEngine, failureOfGarbage, failureOfUpstream } from "./failure.ts";
 import { relayAnswer } from "./relay_answer.ts";
 import { relayStream } from "./relay_stream.ts";
@@ -12,12 +12,16 @@ import type { Reply } from "../client/reply.ts";
 import { retryAfterMs } from "./retry_after.ts";
 import { readWhole } from "./read_whole.ts";
 import type { UpstreamPool, UpstreamResponse } from "../upstream.ts";
+import type { Spool } from "../upload/spool.ts";
+import { upstreamBody } from "../upload/upstream_body_source.ts";
 import { UpstreamError } from "../upstream_error.ts";
 
 export interface RelayOptions {
   readonly pool: UpstreamPool;
   readonly endpoint: Endpoint;
   readonly request: ParsedRequest;
+  /** Where the body lies that is not in memory. */
+  readonly spool: Spool | undefined;
   readonly requestId: string;
   /** What of the client's headers the engine gets. */
   readonly clientHeaders: Readonly<Record<string, string>>;
@@ -72,9 +76,8 @@ async function relayed(
     };
   }
   const type = answer.headers.get("content-type") ?? "";
-  if (
-    request.stream && request.route.dialect !== undefined && /^text\/event-stream\b/i.test(type)
-  ) {
+  // Also where the router read a form's wish otherwise than the engine did.
+  if (request.route.dialect !== undefined && /^text\/event-stream\b/i.test(type)) {
     return await relayStream(reply, answer, {
       dialect: request.route.dialect,
       errors: request.route.errors,
@@ -102,19 +105,24 @@ function send(options: RelayOptions, signal: AbortSignal): Promise<UpstreamRespo
       path: origin.basePath + request.route.path + request.route.query,
       headers: {
         ...options.clientHeaders,
-        "content-type": "application/json",
-        accept: request.stream ? "text/event-stream" : "application/json",
+        "content-type": request.contentType,
+        accept: acceptOf(request),
         "accept-encoding": "identity",
         "user-agent": `heddle-router/${VERSION}`,
         "x-request-id": requestId,
         ...(endpoint.apiKey === "" ? {} : { authorization: `Bearer ${endpoint.apiKey}` }),
       },
-      body: upstreamBody(request, endpoint.servedName),
+      body: upstreamBody(request.body(endpoint.servedName), options.spool),
       firstByteTimeoutMs: options.firstByteTimeoutMs,
       idleTimeoutMs: options.idleTimeoutMs,
     },
     signal,
   );
+}
+
+function acceptOf({ route, stream }: ParsedRequest): string {
+  if (route.body === "form") return "*/*";
+  return stream ? "text/event-stream" : "application/json";
 }
 
 async function refusal(answer: UpstreamResponse, secrets: readonly string[]): Promise<Failure> {

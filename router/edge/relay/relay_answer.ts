@@ -26,7 +26,7 @@ export async function relayAnswer(
 ): Promise<Relayed> {
   const { bytes, whole } = await readWhole(answer, ANSWER_BYTES_MAX);
   if (!whole) return garbage("The engine's answer has no end");
-  const json = parsed(bytes);
+  const json = parsed(bytes) ?? plainText(options);
   if (json === undefined) return garbage("The engine's answer is not JSON");
   const verdict = judgeAnswer(
     json.value,
@@ -52,6 +52,14 @@ function bodyFor({ route, embeddingEncoding }: ParsedRequest, json: unknown): st
   if (route.name !== "embeddings") return undefined;
   const changed = reencoded(json, embeddingEncoding);
   return changed === undefined ? undefined : JSON.stringify(changed);
+}
+
+/** Subtitles and bare words; of them there is nothing to be read. */
+const PLAIN = /^(?:text\/(?:plain|vtt|srt|x-subrip)|application\/(?:x-subrip|octet-stream))\b/i;
+
+function plainText({ request, headers }: AnswerOptions): { readonly value: undefined } | undefined {
+  const plain = request.route.body === "form" && PLAIN.test(headers["content-type"] ?? "");
+  return plain ? { value: undefined } : undefined;
 }
 
 function garbage(message: string): Relayed {
