@@ -6,9 +6,17 @@ import { duration, parseDurationMs } from "@heddle/common/duration";
 import { IDENTITY_NAME } from "@heddle/common/identity";
 import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
 import { DEFAULT_TIMINGS, type Timings } from "./core/timings.ts";
+import type { PostgresFiles } from "./edge/store/postgres/files.ts";
 
 /** Routers report every 2 s; a lease shorter than two reports would end with one that is late. */
 const ROUTER_LEASE_MS_MIN = 4_000;
+
+/** Below this a busy machine or database would lose the lease, and one in a minute never return. */
+const LEASE_MS_MIN = 2_000;
+const LEASE_MS_MAX = 60_000;
+
+/** What a control is called that has no other beside it. */
+const ONLY_CONTROL = "control";
 
 const timingSchema = z.strictObject({
   heartbeat: duration().default("5s").describe("How often an agent sends a heartbeat"),
@@ -30,6 +38,20 @@ const timingSchema = z.strictObject({
     .describe("How long a router counts after its last report"),
   idle: duration().default("10m")
     .describe("How long a model with scaling.min 0 stays up after the last demand for it"),
+  lease: duration().default("10s")
+    .describe("How long after the last word of a control that led another one takes over"),
+});
+
+const postgresSchema = z.strictObject({
+  address: listen("127.0.0.1:5432").describe("host:port of the server"),
+  database: z.string().min(1).default("heddle").describe("Name of the database"),
+  user: z.string().min(1).default("heddle").describe("User that owns it"),
+  password_file: z.string().min(1).optional()
+    .describe("File with the user's password; absent where the server asks for none"),
+  ca_file: z.string().min(1).optional()
+    .describe(
+      "PEM of the authorities that the server's certificate is checked against; may be left out only on loopback",
+    ),
 });
 
 /** The schema of control.yaml. Durations stay text here; `settingsOf` turns them into ms. */
@@ -37,6 +59,10 @@ export const configSchema = z.strictObject({
   cluster: z.string()
     .regex(IDENTITY_NAME, { error: 'want letters, digits, ".", "_" and "-", as in "prod-1"' })
     .describe("Name of the cluster, as it stands in every certificate"),
+  name: z.string()
+    .regex(IDENTITY_NAME, { error: 'want letters, digits, ".", "_" and "-", as in "control-1"' })
+    .default(ONLY_CONTROL)
+    .describe("Name of this control among several, as operators see it"),
   agents: z.strictObject({
     listen: listen("127.0.0.1:7443")
       .describe("host:port where agents and routers connect"),
@@ -54,7 +80,11 @@ export const configSchema = z.strictObject({
   catalog_file: z.string().min(1).default("/etc/heddle/catalog.yaml")
     .describe("File that declares the models; watched for changes"),
   state_directory: z.string().min(1).default("/var/lib/heddle/control")
-    .describe("Folder of control's store"),
+    .describe("Folder of control's store, unless that is in PostgreSQL"),
+  store: z.strictObject({
+    postgres: postgresSchema.optional()
+      .describe("PostgreSQL, which several controls share; absent for SQLite and one control"),
+  }).prefault({}).describe("Where control keeps what must survive"),
   timing: timingSchema.prefault({}).describe("Durations that decide when control acts"),
 }).superRefine((config, context) => {
   const complain = (path: readonly string[], message: string) =>
@@ -68,7 +98,9 @@ export const configSchema = z.strictObject({
       );
     }
   }
-  for (const [path, message] of listenConflicts(config)) complain(path, message);
+  for (const [path, message] of [...listenConflicts(config), ...storeConflicts(config)]) {
+    complain(path, message);
+  }
   for (const [key, message] of timingConflicts(config.timing)) complain(["timing", key], message);
 });
 
@@ -81,8 +113,12 @@ export interface Settings {
   readonly admin: Address;
   readonly metrics: Address;
   readonly tls: TlsFiles | undefined;
+  readonly name: string;
   readonly catalogFile: string;
   readonly stateDirectory: string;
+  /** Undefined: SQLite in `stateDirectory`. */
+  readonly postgres: PostgresFiles | undefined;
+  readonly leaseMs: number;
   readonly timings: Timings;
 }
 
@@ -94,9 +130,25 @@ export function settingsOf(config: Config): Settings {
     admin: parseAddress(config.admin.listen),
     metrics: parseAddress(config.metrics.listen),
     tls: config.tls,
+    name: config.name,
     catalogFile: config.catalog_file,
     stateDirectory: config.state_directory,
+    postgres: postgresFilesOf(config.store.postgres),
+    leaseMs: ms(config.timing.lease),
     timings: timingsOf(config.timing),
+  };
+}
+
+function postgresFilesOf(
+  config: z.output<typeof postgresSchema> | undefined,
+): PostgresFiles | undefined {
+  if (config === undefined) return undefined;
+  return {
+    address: parseAddress(config.address),
+    database: config.database,
+    user: config.user,
+    passwordFile: config.password_file,
+    caFile: config.ca_file,
   };
 }
 
@@ -162,6 +214,25 @@ function listenConflicts(
   );
 }
 
+function storeConflicts({ name, store: { postgres } }: {
+  readonly name: string;
+  readonly store: { readonly postgres?: z.output<typeof postgresSchema> | undefined };
+}): Complaints {
+  if (postgres === undefined) return [];
+  const found: (readonly [readonly string[], string])[] = [];
+  if (name === ONLY_CONTROL) {
+    found.push([["name"], "with store.postgres every control needs a name of its own"]);
+  }
+  const address = parsedAddress(postgres.address);
+  if (postgres.ca_file === undefined && address !== undefined && !isLoopback(address.host)) {
+    found.push([
+      ["store", "postgres", "ca_file"],
+      `without it the server's certificate is not checked: want it for ${postgres.address}`,
+    ]);
+  }
+  return found;
+}
+
 function timingConflicts(
   timing: z.output<typeof timingSchema>,
 ): readonly (readonly [keyof typeof timing, string])[] {
@@ -178,6 +249,9 @@ function timingConflicts(
   }
   if (value("backoff_max") < value("backoff_first")) {
     found.push(["backoff_max", "want at least backoff_first"]);
+  }
+  if (value("lease") < LEASE_MS_MIN || value("lease") > LEASE_MS_MAX) {
+    found.push(["lease", `want ${LEASE_MS_MIN / 1_000}s to ${LEASE_MS_MAX / 1_000}s`]);
   }
   if (value("router_lease") < ROUTER_LEASE_MS_MIN) {
     found.push(["router_lease", `want at least ${ROUTER_LEASE_MS_MIN / 1_000}s`]);

@@ -18,8 +18,11 @@ Deno.test("configSchema needs only the cluster, and settingsOf() turns defaults 
     admin: { host: "127.0.0.1", port: 9090 },
     metrics: { host: "127.0.0.1", port: 9093 },
     tls: undefined,
+    name: "control",
     catalogFile: "/etc/heddle/catalog.yaml",
     stateDirectory: "/var/lib/heddle/control",
+    postgres: undefined,
+    leaseMs: 10_000,
     timings: DEFAULT_TIMINGS,
   });
 });

@@ -1,38 +1,30 @@
-/** One running control: its store, its loop and its listeners, put together and taken apart. */
-import type { ConnectRouter } from "@connectrpc/connect";
+/** One running control: its store, its seat and its listeners, put together and taken apart. */
+import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import type { Address } from "@heddle/common/address";
 import type { Role } from "@heddle/common/identity";
 import { logger } from "@heddle/common/log";
-import { type ProgramMetrics, startMetrics } from "@heddle/common/metrics";
+import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
 import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
 import { type RpcServer, startRpcServer } from "@heddle/common/rpc_server";
-import { spawnTask } from "@heddle/common/task";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { AdminService } from "@heddle/proto/gen/admin";
 import { AgentService } from "@heddle/proto/gen/agent";
 import { RouterService } from "@heddle/proto/gen/router";
 import { MONOTONIC_CLOCK } from "./clock.ts";
 import type { Settings } from "./config.ts";
-import { judgeCatalog } from "./core/catalog/judge_catalog.ts";
 import { viewModels } from "./core/views/models.ts";
 import { viewNodes } from "./core/views/nodes.ts";
 import { viewReplicas } from "./core/views/replicas.ts";
-import { startWorld, type World } from "./core/world.ts";
+import type { World } from "./core/world.ts";
 import { adminRpc } from "./edge/admin/admin_rpc.ts";
-import { agentRpc } from "./edge/agent_rpc.ts";
 import type { Realm } from "./edge/caller.ts";
-import { CatalogWatch } from "./edge/catalog_watch.ts";
-import { type ControlMetrics, controlMetrics } from "./edge/control_metrics.ts";
-import { LogRequests } from "./edge/log_requests.ts";
-import { NodeStreams } from "./edge/node_streams.ts";
-import { routerRpc } from "./edge/router_rpc.ts";
+import { controlMetrics, type MetricSources } from "./edge/control_metrics.ts";
+import { readPostgresFiles } from "./edge/store/postgres/files.ts";
+import { openPostgresStore } from "./edge/store/postgres/store.ts";
 import { openSqliteStore } from "./edge/store/sqlite.ts";
 import type { Store } from "./edge/store/store.ts";
-import { WatchHub } from "./edge/watch/hub.ts";
-import { effectsOf, hooksOf } from "./effects.ts";
-import { createLoop, type Loop } from "./loop.ts";
-import { startCatalog } from "./start_catalog.ts";
+import { Seat } from "./seat.ts";
 
 const log = logger("control");
 
@@ -44,6 +36,8 @@ export interface Control {
   readonly agents: Address;
   readonly admin: Address;
   readonly metrics: Address;
+  /** Rejects when it can go on neither leading nor standing by. */
+  readonly failed: Promise<never>;
   /** Reads the certificate and the catalog again. Never rejects: what is wrong is logged. */
   reload(): Promise<void>;
   /** Stops deciding, ends every stream with a reason, closes the store. Engines go on. */
@@ -54,118 +48,77 @@ export interface Control {
 export async function startControl(settings: Settings): Promise<Control> {
   await using stack = new AsyncDisposableStack();
   const tls = settings.tls === undefined ? undefined : await readTlsFiles(settings.tls);
-  const store = stack.adopt(await openSqliteStore(settings.stateDirectory), (it) => it.close());
+  const realm: Realm = { cluster: settings.cluster, secured: tls !== undefined };
+  const store = stack.adopt(await openStore(settings), (it) => it.close());
   const metrics = stack.adopt(startMetrics("control"), (it) => it.stop());
-  const { world, invalidCatalog } = startingWorld(settings, store);
-  const brain = startBrain(world, { store, metrics, settings });
-  const { loop, streams, hub, catalogWatch } = brain;
-  stack.defer(() => loop.stop());
-  await catalogWatch.check();
-  if (invalidCatalog !== undefined && loop.world().catalog.text === "") throw invalidCatalog;
   let stopping = false;
+  const stopped = () =>
+    new HeddleError("unavailable", "Control stops; it or another one is back soon");
+  const seat: Seat = stack.adopt(
+    new Seat({ settings, realm, store, metrics: () => controlled }),
+    (it) => it.stop(stopped()),
+  );
+  const controlled = controlMetrics(metrics.registry, sourcesOf(seat));
+  await seat.open();
   const metricsServer = stack.adopt(
     await startMetricsServer({
       listen: settings.metrics,
       registry: metrics.registry,
-      notReady: () => stopping ? "stopping" : undefined,
+      notReady: () => stopping ? "stopping" : notReady(seat),
     }),
     (it) => it.close(),
   );
-  const stopWatch = new AbortController();
-  const watching = catalogWatch.run(stopWatch.signal);
-  spawnTask("catalog watch", () => watching);
-  stack.defer(() => watching);
-  stack.defer(() => stopWatch.abort());
-  const listeners = await startListeners(settings, tls, brain);
+  const listeners = await startListeners(settings, tls, { seat, realm });
   stack.defer(() => listeners.close());
   stack.defer(() => {
     stopping = true;
-    const end = new HeddleError("unavailable", "Control stops; it or another one is back soon");
-    streams.closeAll(end);
-    hub.closeAll(end);
-    loop.stop();
+    return seat.stop(stopped());
   });
   const running = stack.move();
   return {
     agents: listeners.agents.address,
     admin: listeners.admin.address,
     metrics: metricsServer.address,
+    failed: seat.failed,
     async reload() {
       await reloadTls(settings, listeners);
-      await catalogWatch.check();
+      await seat.leadership?.catalogWatch.check();
     },
     stop: () => running.disposeAsync(),
   };
 }
 
-function startingWorld(
-  settings: Settings,
-  store: Store,
-): { world: World; invalidCatalog: HeddleError | undefined } {
-  const stored = store.load();
-  const { state, invalid } = startCatalog(stored.catalog, settings.catalogFile);
-  const world = startWorld({
-    cluster: settings.cluster,
-    storedTerm: stored.term,
-    catalog: state,
-    knownNodes: stored.knownNodes,
-    decisions: stored.decisions,
-    timings: settings.timings,
-  }, MONOTONIC_CLOCK.now());
-  log.info("Starting", {
-    cluster: world.cluster,
-    term: world.term,
-    knownNodes: world.knownNodes.size,
-    catalogRevision: state.revision,
-  });
-  return { world, invalidCatalog: invalid };
+async function openStore({ postgres, stateDirectory }: Settings): Promise<Store> {
+  if (postgres === undefined) return await openSqliteStore(stateDirectory);
+  return openPostgresStore(await readPostgresFiles(postgres));
 }
 
-/** What decides, and what it speaks through. */
-interface Brain {
-  readonly loop: Loop;
-  readonly streams: NodeStreams;
-  readonly hub: WatchHub;
-  readonly logs: LogRequests;
-  readonly catalogWatch: CatalogWatch;
+/** A standby is ready: it does what it is there for. */
+function notReady({ standing, leadership }: Seat): string | undefined {
+  if (standing.away !== undefined) return `the store does not answer: ${standing.away}`;
+  return standing.leading && leadership === undefined ? "about to lead" : undefined;
 }
 
-function startBrain(
-  world: World,
-  parts: { store: Store; metrics: ProgramMetrics; settings: Settings },
-): Brain {
-  const streams = new NodeStreams((node) => {
-    log.info("Node disconnected", { node });
-    logs.nodeGone(node);
-    loop.dispatch({ kind: "stream_closed", node });
-  });
-  const logs = new LogRequests((node, message) => streams.send(node, message));
-  const hub = new WatchHub(world.published);
-  const metrics: ControlMetrics = controlMetrics(parts.metrics.registry, {
-    nodes: () => viewNodes(loop.world(), loop.now()),
-    replicas: () => viewReplicas(loop.world(), loop.now()),
-    models: () => viewModels(loop.world(), loop.now()),
-    term: () => loop.world().term,
-    settled: () => loop.world().published.settled,
-    catalogRevision: () => loop.world().catalog.revision,
-    agentStreams: () => streams.size,
-    watchClients: () => hub.size,
-    logReaders: () => logs.size,
-  });
-  const loop = createLoop({
-    world,
-    clock: MONOTONIC_CLOCK,
-    effects: effectsOf({ streams, hub, store: parts.store, metrics }),
-    hooks: hooksOf(metrics),
-  });
-  const catalogWatch = new CatalogWatch({
-    file: parts.settings.catalogFile,
-    loop,
-    current: () => loop.world().catalog,
-    judge: (catalog) => judgeCatalog(loop.world(), catalog, loop.now()),
-    onState: (state) => metrics.catalogState(state),
-  });
-  return { loop, streams, hub, logs, catalogWatch };
+/** A control that stands by knows of nothing. */
+function sourcesOf(seat: Seat): MetricSources {
+  const view = <T>(make: (world: World, now: number) => readonly T[]) => () => {
+    const loop = seat.leadership?.loop;
+    return loop === undefined ? [] : make(loop.world(), loop.now());
+  };
+  const world = () => seat.leadership?.loop.world();
+  return {
+    nodes: view(viewNodes),
+    replicas: view(viewReplicas),
+    models: view(viewModels),
+    term: () => world()?.term ?? 0,
+    settled: () => world()?.published.settled ?? false,
+    catalogRevision: () => world()?.catalog.revision ?? 0,
+    agentStreams: () => seat.leadership?.streams.size ?? 0,
+    watchClients: () => seat.leadership?.hub.size ?? 0,
+    logReaders: () => seat.leadership?.logs.size ?? 0,
+    leading: () => seat.leadership !== undefined,
+    storeAway: () => seat.standing.away !== undefined,
+  };
 }
 
 interface Listeners {
@@ -177,19 +130,18 @@ interface Listeners {
 async function startListeners(
   settings: Settings,
   tls: TlsMaterial | undefined,
-  { loop, streams, hub, logs }: Brain,
+  { seat, realm }: { readonly seat: Seat; readonly realm: Realm },
 ): Promise<Listeners> {
-  const realm: Realm = { cluster: settings.cluster, secured: tls !== undefined };
   const serve = (listen: Address, roles: readonly Role[], routes: (to: ConnectRouter) => void) =>
     // Without TLS nobody has a role.
     startRpcServer({ listen, tls, routes, ...(tls === undefined ? {} : { roles }) });
   const agents = await serve(settings.agents, ["agent", "router"], (to) => {
-    to.service(AgentService, agentRpc({ realm, streams, logs, loop }));
-    to.service(RouterService, routerRpc({ realm, hub, loop }));
+    to.service(AgentService, agentsOf(seat));
+    to.service(RouterService, routersOf(seat));
   });
   try {
     const admin = await serve(settings.admin, ["operator"], (to) => {
-      to.service(AdminService, adminRpc({ realm, logs, loop }));
+      to.service(AdminService, operatorsOf(seat, realm));
     });
     const close = async () => {
       await Promise.all([agents.close(CLOSE_GRACE_MS), admin.close(CLOSE_GRACE_MS)]);
@@ -199,6 +151,41 @@ async function startListeners(
     await agents.close(0);
     throw error;
   }
+}
+
+// Each call goes to whoever leads at its beginning, and ends when that one does.
+function agentsOf(seat: Seat): ServiceImpl<typeof AgentService> {
+  return {
+    async *connect(requests, context) {
+      yield* seat.demand("unavailable").agents.connect(requests, context);
+    },
+  };
+}
+
+function routersOf(seat: Seat): ServiceImpl<typeof RouterService> {
+  const routers = () => seat.demand("unavailable").routers;
+  return {
+    async *watch(request, context) {
+      yield* routers().watch(request, context);
+    },
+    report: (request, context) => routers().report(request, context),
+    wake: (request, context) => routers().wake(request, context),
+  };
+}
+
+function operatorsOf(seat: Seat, realm: Realm): ServiceImpl<typeof AdminService> {
+  const leader = () => seat.demand("failed_precondition");
+  return adminRpc({
+    realm,
+    logs: { read: (source, signal) => leader().logs.read(source, signal) },
+    loop: {
+      dispatch: (event) => leader().loop.dispatch(event),
+      world: () => leader().loop.world(),
+      now: () => MONOTONIC_CLOCK.now(),
+    },
+    seat,
+    superseded: () => leader().catalogWatch.supersede(),
+  });
 }
 
 async function reloadTls(settings: Settings, { agents, admin }: Listeners): Promise<void> {

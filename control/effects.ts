@@ -17,14 +17,18 @@ export function effectsOf(parts: {
   readonly hub: WatchHub;
   readonly store: Store;
   readonly metrics: ControlMetrics;
+  /** False while another control may lead. */
+  readonly sure: () => boolean;
 }): Effects {
-  const { streams, hub, store, metrics } = parts;
+  const { streams, hub, store, metrics, sure } = parts;
   return {
     sendCommand: (node, command) => streams.send(node, encodeCommand(command)),
     publish: (published) => hub.publish(published),
-    persist(records) {
+    leads: sure,
+    async persist(records) {
       try {
-        store.persist(records);
+        if (!sure()) throw unsure();
+        await store.persist(records);
       } catch (error) {
         metrics.storeFailed();
         log.error("Cannot store a decision, so it does not take effect", {
@@ -39,6 +43,13 @@ export function effectsOf(parts: {
       }
     },
   };
+}
+
+function unsure(): HeddleError {
+  return new HeddleError(
+    "system",
+    "Cannot store a decision: the store does not answer, and another control may lead by now",
+  );
 }
 
 export function hooksOf(metrics: ControlMetrics): LoopHooks {

@@ -2,6 +2,7 @@
  * The single writer: owns the world, folds events into it, and executes what the core decides.
  * Decisions are recorded before anything is sent, so that a crash between any two lines is harmless.
  */
+import { HeddleError } from "@heddle/proto/error";
 import { checkPlan, type Violation } from "./core/check_plan.ts";
 import type { Event } from "./core/event.ts";
 import type { EpochMs, NodeId } from "./core/ids.ts";
@@ -26,7 +27,9 @@ export interface Effects {
   /** Hands the newest publication to every Watch stream. */
   publish(published: Published): void;
   /** Stores what must survive, in one transaction, before it takes effect. */
-  persist(records: readonly StoreRecord[]): void;
+  persist(records: readonly StoreRecord[]): Promise<void>;
+  /** False while it is not known whether this control leads: then a pass does nothing. */
+  leads(): boolean;
 }
 
 /** Time, so that tests own it. */
@@ -60,10 +63,12 @@ export interface LoopOptions {
 
 export interface Loop {
   /**
-   * Folds an event in and schedules a pass. What must survive is stored first; when that throws,
-   * this throws it, and the event changed nothing.
+   * Folds an event in and schedules a pass, in the order in which events come: before this returns,
+   * unless it must be stored first, or waits for one that must. Resolves when it took effect; when
+   * the store refuses, rejects with its error, and the event changed nothing. Once stopped, what
+   * would have to be stored is refused and the rest ignored.
    */
-  dispatch(event: Event): void;
+  dispatch(event: Event): Promise<void>;
   /** The newest world, heartbeats included. */
   world(): World;
   now(): EpochMs;
@@ -80,11 +85,15 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 /** After a plan was dropped nothing has changed, so the next try waits for an event, or this long. */
 const AFTER_VIOLATION_MS = 5_000;
 
-/** Stores the term, starts with a pass, and runs until stopped. Throws when the store refuses. */
+/** While it is not known who leads, a pass that is due is put off by this much. */
+const UNSURE_MS = 500;
+
+/** Starts with a pass and runs until stopped. The world's term has been stored already. */
 export function createLoop(options: LoopOptions): Loop {
-  options.effects.persist([{ kind: "term", term: options.world.term }]);
   return new SingleWriter(options);
 }
+
+const DONE = Promise.resolve();
 
 class SingleWriter implements Loop {
   readonly #clock: Clock;
@@ -94,6 +103,8 @@ class SingleWriter implements Loop {
   /** The newest sign of life of each node that changed no decision; folded in before each pass. */
   readonly #beats = new Map<NodeId, Beat>();
   #lastPassAt = -Infinity;
+  /** Settles when the last of the events that wait for the store has been taken; never rejects. */
+  #last: Promise<void> | undefined;
   #timer: { readonly at: EpochMs; cancel(): void } | undefined;
   #stopped = false;
 
@@ -105,22 +116,22 @@ class SingleWriter implements Loop {
     this.#passAt(clock.now());
   }
 
-  dispatch(event: Event): void {
-    if (this.#stopped) return;
+  dispatch(event: Event): Promise<void> {
     const now = this.#clock.now();
-    const due = matters(this.#world, event, now);
-    if (event.kind === "heartbeat" && !due) {
+    if (event.kind === "heartbeat" && !this.#stopped && !matters(this.#world, event, now)) {
       this.#beats.set(event.node, { ...event, at: now });
-      return;
+      return DONE;
     }
-    this.#foldBeats();
-    const next = observe(this.#world, event, now);
-    const records = storeRecords(this.#world, next, event, now);
-    if (records.length > 0) this.#effects.persist(records);
-    this.#world = next;
-    if (!due) return;
-    const atOnce = isOperatorEvent(event) || event.kind === "catalog_applied";
-    this.#passAt(atOnce ? now : Math.max(now, this.#lastPassAt + PASS_GAP_MS));
+    const turn = this.#last === undefined
+      ? this.#take(event, now)
+      : this.#last.then(() => this.#take(event, now));
+    if (turn === undefined) return DONE;
+    const taken = turn.finally(() => {
+      if (this.#last === last) this.#last = undefined;
+    });
+    const last = taken.catch(() => {});
+    this.#last = last;
+    return taken;
   }
 
   world(): World {
@@ -130,6 +141,32 @@ class SingleWriter implements Loop {
 
   now(): EpochMs {
     return this.#clock.now();
+  }
+
+  /** Undefined when the event took effect at once. */
+  #take(event: Event, now: EpochMs): Promise<void> | undefined {
+    this.#foldBeats();
+    const next = observe(this.#world, event, now);
+    const records = storeRecords(this.#world, next, event, now);
+    if (this.#stopped) return records.length === 0 ? undefined : Promise.reject(leadsNoMore());
+    if (records.length === 0) {
+      this.#accept(event, next, now);
+      return undefined;
+    }
+    return this.#effects.persist(records).then(() => {
+      if (this.#stopped) throw leadsNoMore();
+      // Observed again: passes have gone on. No event came between that would change what is stored.
+      this.#foldBeats();
+      this.#accept(event, observe(this.#world, event, now), now);
+    });
+  }
+
+  #accept(event: Event, next: World, now: EpochMs): void {
+    const due = matters(this.#world, event, now);
+    this.#world = next;
+    if (!due) return;
+    const atOnce = isOperatorEvent(event) || event.kind === "catalog_applied";
+    this.#passAt(atOnce ? this.#clock.now() : Math.max(now, this.#lastPassAt + PASS_GAP_MS));
   }
 
   stop(): void {
@@ -159,6 +196,7 @@ class SingleWriter implements Loop {
 
   #pass(): void {
     const now = this.#clock.now();
+    if (!this.#effects.leads()) return this.#passAt(now + UNSURE_MS);
     this.#lastPassAt = now;
     try {
       const plan = this.#decide(now);
@@ -200,4 +238,11 @@ class SingleWriter implements Loop {
       this.#hooks.failed(what, error);
     }
   }
+}
+
+function leadsNoMore(): HeddleError {
+  return new HeddleError(
+    "unavailable",
+    "Cannot decide anything: this control does not lead any more",
+  );
 }

@@ -1,4 +1,4 @@
-import { deepEqual, equal, ok, throws } from "node:assert/strict";
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { HeddleError } from "@heddle/proto/error";
 import type { Event } from "./core/event.ts";
 import type { ShardCommand } from "./core/plan.ts";
@@ -17,7 +17,9 @@ function setUp(start: World = world([modelOf({ name: "m" })])) {
   const stored: StoreRecord[] = [];
   const passes: Pass[] = [];
   const failures: string[] = [];
-  const broken = { send: false, publish: false, persist: false };
+  const broken = { send: false, publish: false, persist: false, slow: false, leads: true };
+  /** Writes that a slow store has not answered yet. */
+  const writes: PromiseWithResolvers<void>[] = [];
   const refuse = (broke: boolean) => {
     if (broke) throw new HeddleError("unavailable", "it is away");
   };
@@ -40,10 +42,16 @@ function setUp(start: World = world([modelOf({ name: "m" })])) {
         refuse(broken.publish);
         published.push(each);
       },
-      persist(records) {
+      async persist(records) {
         refuse(broken.persist);
+        if (broken.slow) {
+          const write = Promise.withResolvers<void>();
+          writes.push(write);
+          await write.promise;
+        }
         stored.push(...records);
       },
+      leads: () => broken.leads,
     },
     hooks: {
       passed: (pass) => void passes.push(pass),
@@ -62,7 +70,7 @@ function setUp(start: World = world([modelOf({ name: "m" })])) {
       next.wake();
     }
   };
-  return { loop, advance, sent, published, stored, passes, failures, timers, broken };
+  return { loop, advance, sent, published, stored, passes, failures, timers, broken, writes };
 }
 
 const heartbeat = (node: string): Event => ({
@@ -83,36 +91,17 @@ const heartbeat = (node: string): Event => ({
   },
 });
 
-Deno.test("createLoop() stores the term, then makes a first pass and publishes", () => {
-  const { advance, published, stored, passes } = setUp();
-  deepEqual(stored, [{ kind: "term", term: 1 }]);
+Deno.test("createLoop() makes a first pass and publishes", () => {
+  const { advance, published, passes } = setUp();
   advance(0);
   equal(passes.length, 1);
   deepEqual([...published.at(-1)?.models.keys() ?? []], ["m"]);
 });
 
-Deno.test("createLoop() throws when the store refuses the term", () => {
-  const options = setUp();
-  options.loop.stop();
-  throws(() =>
-    createLoop({
-      world: world(),
-      clock: { now: () => T0, setTimer: () => () => {} },
-      effects: {
-        sendCommand: () => {},
-        publish: () => {},
-        persist: () => {
-          throw new HeddleError("system", "disk full");
-        },
-      },
-      hooks: { passed: () => {}, failed: () => {} },
-    }), /disk full/);
-});
-
-Deno.test("dispatch() gathers what many nodes say into one pass per 250 ms", () => {
+Deno.test("dispatch() gathers what many nodes say into one pass per 250 ms", async () => {
   const { loop, advance, passes } = setUp();
   advance(0);
-  for (let node = 1; node <= 20; node++) loop.dispatch(registered(`n${node}`));
+  for (let node = 1; node <= 20; node++) await loop.dispatch(registered(`n${node}`));
   equal(passes.length, 1);
   advance(249);
   equal(passes.length, 1);
@@ -120,12 +109,12 @@ Deno.test("dispatch() gathers what many nodes say into one pass per 250 ms", () 
   equal(passes.length, 2);
 });
 
-Deno.test("dispatch() makes a pass at once for an operator, and stores what was decided, by whom", () => {
+Deno.test("dispatch() makes a pass at once for an operator, and stores what was decided, by whom", async () => {
   const { loop, advance, passes, stored } = setUp();
-  loop.dispatch(registered("n1"));
+  await loop.dispatch(registered("n1"));
   advance(1_000);
   const before = passes.length;
-  loop.dispatch({ kind: "cordon", node: "n1", by: "ops", reason: "fan" });
+  await loop.dispatch({ kind: "cordon", node: "n1", by: "ops", reason: "fan" });
   advance(0);
   equal(passes.length, before + 1);
   const at = T0 + 1_000;
@@ -139,55 +128,55 @@ Deno.test("dispatch() makes a pass at once for an operator, and stores what was 
   ]);
 });
 
-Deno.test("dispatch() changes nothing and throws when the store refuses", () => {
+Deno.test("dispatch() changes nothing and throws when the store refuses", async () => {
   const { loop, advance, broken } = setUp();
-  loop.dispatch(registered("n1"));
+  await loop.dispatch(registered("n1"));
   advance(1_000);
   broken.persist = true;
-  throws(() => loop.dispatch({ kind: "cordon", node: "n1", by: "ops", reason: "" }), /away/);
+  await rejects(loop.dispatch({ kind: "cordon", node: "n1", by: "ops", reason: "" }), /away/);
   equal(loop.world().decisions.nodes.size, 0);
 });
 
-Deno.test("the loop records a command before it is sent, and sends it again without an answer", () => {
+Deno.test("the loop records a command before it is sent, and sends it again without an answer", async () => {
   const { loop, advance, sent, failures, broken, stored } = setUp();
   broken.send = true;
-  loop.dispatch(registered("n1"));
+  await loop.dispatch(registered("n1"));
   advance(1_000);
   ok(stored.some((record) => record.kind === "known_node"));
   const shard = [...loop.world().replicas.values()][0]?.shards[0];
   equal(shard?.command?.kind, "start");
   deepEqual(failures, ["Cannot send start_shard for m-1-1-0 to n1"]);
   broken.send = false;
-  loop.dispatch(heartbeat("n1"));
+  await loop.dispatch(heartbeat("n1"));
   advance(10_000);
   deepEqual(sent.map((command) => command.revision), [shard?.command?.revision]);
 });
 
-Deno.test("the loop goes on when one action fails", () => {
+Deno.test("the loop goes on when one action fails", async () => {
   const { loop, advance, sent, failures, broken } = setUp();
   broken.publish = true;
-  loop.dispatch(registered("n1"));
+  await loop.dispatch(registered("n1"));
   advance(1_000);
   ok(failures.includes("Cannot publish"));
   equal(sent.length, 1);
 });
 
-Deno.test("heartbeats that change nothing make no pass, and keep their node reachable", () => {
+Deno.test("heartbeats that change nothing make no pass, and keep their node reachable", async () => {
   const { loop, advance, passes } = setUp(world());
-  loop.dispatch(registered("n1"));
+  await loop.dispatch(registered("n1"));
   advance(1_000);
   const before = passes.length;
   for (let second = 0; second < 60; second += 5) {
-    loop.dispatch(heartbeat("n1"));
+    await loop.dispatch(heartbeat("n1"));
     advance(5_000);
   }
   ok(passes.length - before <= 6, `${passes.length - before} passes in a minute of heartbeats`);
   equal(loop.world().nodes.get("n1")?.lastSeenAt, T0 + 56_000);
 });
 
-Deno.test("the loop wakes by itself when a node falls silent", () => {
+Deno.test("the loop wakes by itself when a node falls silent", async () => {
   const { loop, advance, passes } = setUp();
-  loop.dispatch(registered("n1"));
+  await loop.dispatch(registered("n1"));
   advance(16_000);
   const plan = passes.at(-1)?.plan;
   ok(plan !== undefined && passes.length > 2);
@@ -195,13 +184,100 @@ Deno.test("the loop wakes by itself when a node falls silent", () => {
   ok([...loop.world().published.removed.values()].every((reason) => reason === "lost"));
 });
 
-Deno.test("stop() ends every timer, and nothing is executed afterwards", () => {
+Deno.test("stop() ends every timer, executes nothing afterwards, and refuses what it cannot store", async () => {
   const { loop, advance, timers, passes } = setUp();
   advance(0);
-  loop.dispatch(registered("n1"));
+  await loop.dispatch(registered("n1"));
   loop.stop();
   const before = passes.length;
-  loop.dispatch(registered("n2"));
+  await loop.dispatch(heartbeat("n1"));
+  await rejects(loop.dispatch(registered("n2")), /does not lead any more/);
+  await rejects(loop.dispatch({ kind: "cordon", node: "n1", by: "ops", reason: "" }), /not lead/);
   advance(60_000);
   deepEqual([timers.length, passes.length, loop.world().nodes.size], [0, before, 1]);
+});
+
+Deno.test("a decision takes effect when the store has answered, and what comes after it waits", async () => {
+  const { loop, advance, broken, writes, passes } = setUp();
+  await loop.dispatch(registered("n1"));
+  advance(1_000);
+  broken.slow = true;
+  const order: string[] = [];
+  const cordon = loop.dispatch({ kind: "cordon", node: "n1", by: "ops", reason: "fan" })
+    .then(() => order.push("cordon"));
+  const closed = loop.dispatch({ kind: "stream_closed", node: "n1" })
+    .then(() => order.push("closed"));
+  const again = loop.dispatch({ kind: "drain", node: "n1", by: "ops", reason: "fan" })
+    .then(() => order.push("drain"));
+  const made = passes.length;
+  advance(10_000);
+  ok(passes.length > made, "passes go on meanwhile");
+  deepEqual([loop.world().decisions.nodes.size, loop.world().nodes.get("n1")?.connected], [
+    0,
+    true,
+  ]);
+  writes.shift()?.resolve();
+  await cordon;
+  await closed;
+  equal(loop.world().decisions.nodes.get("n1")?.kind, "cordon");
+  equal(loop.world().nodes.get("n1")?.connected, false);
+  deepEqual(order, ["cordon", "closed"]);
+  while (writes.length === 0) await Promise.resolve();
+  writes.shift()?.resolve();
+  await again;
+  equal(loop.world().decisions.nodes.get("n1")?.kind, "drain");
+});
+
+Deno.test("a heartbeat that changes nothing does not wait for the store", async () => {
+  const { loop, advance, broken, writes } = setUp();
+  await loop.dispatch(registered("n1"));
+  broken.slow = true;
+  const cordon = loop.dispatch({ kind: "cordon", node: "n1", by: "ops", reason: "" });
+  advance(5_000);
+  await loop.dispatch(heartbeat("n1"));
+  equal(loop.world().nodes.get("n1")?.lastSeenAt, T0 + 5_000);
+  writes.shift()?.resolve();
+  await cordon;
+  equal(loop.world().nodes.get("n1")?.lastSeenAt, T0 + 5_000);
+});
+
+Deno.test("a refused decision holds up nothing that comes after it", async () => {
+  const { loop, broken, writes } = setUp();
+  await loop.dispatch(registered("n1"));
+  broken.slow = true;
+  const refused = loop.dispatch({ kind: "cordon", node: "n1", by: "ops", reason: "" });
+  const closed = loop.dispatch({ kind: "stream_closed", node: "n1" });
+  writes.shift()?.reject(new HeddleError("system", "disk full"));
+  await rejects(refused, /disk full/);
+  await closed;
+  deepEqual([loop.world().decisions.nodes.size, loop.world().nodes.get("n1")?.connected], [
+    0,
+    false,
+  ]);
+});
+
+Deno.test("a decision that is stored after stop() is not acknowledged", async () => {
+  const { loop, broken, writes } = setUp();
+  await loop.dispatch(registered("n1"));
+  broken.slow = true;
+  const cordon = loop.dispatch({ kind: "cordon", node: "n1", by: "ops", reason: "" });
+  loop.stop();
+  writes.shift()?.resolve();
+  await rejects(cordon, /does not lead any more/);
+  equal(loop.world().decisions.nodes.size, 0);
+});
+
+Deno.test("while it is not known who leads nothing is decided, and all of it afterwards", async () => {
+  const { loop, advance, broken, passes, sent, published } = setUp();
+  broken.leads = false;
+  await loop.dispatch(registered("n1"));
+  for (let second = 0; second < 300; second += 5) {
+    await loop.dispatch(heartbeat("n1"));
+    advance(5_000);
+  }
+  deepEqual([passes.length, sent.length, published.length], [0, 0, 0]);
+  broken.leads = true;
+  advance(1_000);
+  deepEqual(sent.map(({ kind, node }) => [kind, node]), [["start_shard", "n1"]]);
+  ok([...loop.world().published.removed].length === 0, "a node that went on reporting is not lost");
 });

@@ -29,7 +29,7 @@ async function run(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
     metrics: formatAddress(control.metrics),
   });
   try {
-    await aborted(stop);
+    await Promise.race([aborted(stop), control.failed]);
   } finally {
     running = undefined;
     await control.stop();

@@ -71,8 +71,11 @@ export class Site implements AsyncDisposable {
         key_file: `${this.folder}/key.pem`,
         ca_file: `${this.folder}/ca.pem`,
       },
+      name: "control",
       catalogFile: `${this.folder}/catalog.yaml`,
       stateDirectory: `${this.folder}/state`,
+      postgres: undefined,
+      leaseMs: 10_000,
       timings: { ...DEFAULT_TIMINGS, ...timings },
     };
     return this.#control = await startControl(settings);

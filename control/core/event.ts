@@ -60,6 +60,8 @@ export interface StreamClosed {
 export interface CatalogApplied {
   readonly kind: "catalog_applied";
   readonly catalog: CatalogState;
+  /** The operator who applied it; absent when it came from the file. */
+  readonly by?: string;
 }
 
 /** What an operator decides. `by` is the identity that was checked at the door. */

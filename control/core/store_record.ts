@@ -18,6 +18,8 @@ export type StoreRecord =
   | { readonly kind: "term"; readonly term: number }
   | { readonly kind: "known_node"; readonly node: NodeId; readonly known: boolean }
   | { readonly kind: "catalog"; readonly text: string; readonly revision: CatalogState["revision"] }
+  /** What a control had in its catalog file when it last dealt with it. */
+  | { readonly kind: "catalog_file"; readonly control: string; readonly hash: string }
   | { readonly kind: "node_decision"; readonly node: NodeId; readonly decision?: NodeDecision }
   | { readonly kind: "paused"; readonly model: string; readonly decision?: Decision }
   | { readonly kind: "scale"; readonly model: string; readonly decision?: ScaleDecision }
@@ -33,9 +35,9 @@ export interface Audit {
   readonly kind: "audit";
   readonly at: number;
   readonly by: string;
-  /** The operator event's kind, e.g. "cordon". */
+  /** The operator event's kind, e.g. "cordon", or "apply". */
   readonly action: string;
-  /** The node or model it is about. */
+  /** The node or model it is about, or "catalog". */
   readonly subject: string;
   readonly reason: string;
 }
@@ -110,6 +112,17 @@ function changed<V>(
 }
 
 function auditOf(event: Event, now: EpochMs): StoreRecord[] {
+  if (event.kind === "catalog_applied" && event.by !== undefined) {
+    const reason = `revision ${event.catalog.revision}`;
+    return [{
+      kind: "audit",
+      at: now,
+      by: event.by,
+      action: "apply",
+      subject: "catalog",
+      reason,
+    }];
+  }
   if (!isOperatorEvent(event)) return [];
   return [{
     kind: "audit",
@@ -123,5 +136,5 @@ function auditOf(event: Event, now: EpochMs): StoreRecord[] {
 
 /** Only what operators decide says who decided it. */
 export function isOperatorEvent(event: Event): event is OperatorEvent {
-  return "by" in event;
+  return "by" in event && event.kind !== "catalog_applied";
 }

@@ -25,7 +25,7 @@ export interface AgentRpcOptions {
   readonly streams: NodeStreams;
   readonly logs: LogRequests;
   /** The single writer. */
-  readonly loop: { dispatch(event: AgentEvent): void; world(): World };
+  readonly loop: { dispatch(event: AgentEvent): Promise<void>; world(): World };
   /** Longest wait for a stream's first message in ms. @default 10 s */
   readonly registerMs?: number;
 }
@@ -41,7 +41,7 @@ export function agentRpc(options: AgentRpcOptions): ServiceImpl<typeof AgentServ
       demandAgent(context, options.realm, register.node);
       const stream = openStream(options, register, context);
       try {
-        accept(options, stream, { case: "register", value: register });
+        await accept(options, stream, { case: "register", value: register });
         spawnTask("agent stream", () => read(options, stream, incoming));
         yield* stream.outgoing;
       } finally {
@@ -99,7 +99,7 @@ async function read(
     for (let next = await incoming.next(); next.done !== true; next = await incoming.next()) {
       // A replaced stream may still deliver what its agent said before it opened the newer one.
       if (!options.streams.current(stream)) return;
-      accept(options, stream, next.value.message);
+      await accept(options, stream, next.value.message);
     }
     stream.outgoing.end();
   } catch (error) {
@@ -108,16 +108,20 @@ async function read(
   }
 }
 
-function accept(
+// Waits until it took effect: a stream's messages keep their order, and one that brings more than
+// can be stored is read no faster.
+async function accept(
   options: AgentRpcOptions,
   stream: NodeStream,
   message: ConnectRequest["message"],
-): void {
+): Promise<void> {
   const { loop, streams, logs } = options;
   const { node } = stream;
   switch (message.case) {
     case "register":
-      loop.dispatch(registered(node, message.value));
+      await loop.dispatch(registered(node, message.value));
+      // Storing it may have taken longer than the node cared to wait.
+      if (!streams.current(stream)) return;
       streams.send(node, { case: "registered", value: answer(options, node) });
       return;
     case "heartbeat":

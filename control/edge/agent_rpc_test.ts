@@ -24,7 +24,8 @@ async function bench(options: { refuse?: HeddleError; registerMs?: number } = {}
   const events: AgentEvent[] = [];
   const wanted: { kind: AgentEvent["kind"]; resolve: () => void }[] = [];
   const loop = {
-    dispatch(event: AgentEvent) {
+    // deno-lint-ignore require-await -- a refusal comes in its promise
+    async dispatch(event: AgentEvent) {
       if (options.refuse !== undefined && event.kind !== "stream_closed") throw options.refuse;
       events.push(event);
       for (const { kind, resolve } of wanted) if (kind === event.kind) resolve();
@@ -33,7 +34,7 @@ async function bench(options: { refuse?: HeddleError; registerMs?: number } = {}
   };
   const streams = new NodeStreams((node) => {
     logs.nodeGone(node);
-    loop.dispatch({ kind: "stream_closed", node });
+    void loop.dispatch({ kind: "stream_closed", node });
   });
   const logs = new LogRequests((node, message) => streams.send(node, message));
   const registerMs = options.registerMs ?? 10_000;

@@ -2,6 +2,9 @@
  * Follows the catalog's file. A change that is valid is handed to the loop; one that is not changes
  * nothing and says where it is wrong. Wakes by the folder's events and by period: an event can be
  * missed, and a text that has to wait is judged again.
+ *
+ * Only a change counts. What an operator applied since, or another control while it led, is newer
+ * than a file that nobody has touched: acting on that file would take a catalog back.
  */
 import { dirname } from "node:path";
 import { errorText } from "@heddle/proto/error";
@@ -12,6 +15,7 @@ import { type Catalog, parseCatalog } from "../core/catalog.ts";
 import type { CatalogVerdict } from "../core/catalog/judge_catalog.ts";
 import type { CatalogApplied } from "../core/event.ts";
 import type { CatalogState } from "../core/world.ts";
+import { catalogHash } from "./store/catalog_hash.ts";
 
 const log = logger("control", "catalog");
 
@@ -24,17 +28,28 @@ const PERIOD_MS = 30_000;
 /** How often a text that waits is judged again: what it waits for, e.g. settling, takes seconds. */
 const WAITING_PERIOD_MS = 2_000;
 
-/** How the file stands against what is acted on. */
-export type CatalogFileState = "applied" | "waiting" | "invalid" | "unreadable";
+/** How the file stands against what is acted on. `superseded`: something newer was applied. */
+export type CatalogFileState = "applied" | "superseded" | "waiting" | "invalid" | "unreadable";
+
+/** What is known of the file when this control begins to lead. */
+export interface CatalogFilePast {
+  /** Of the text that this control last dealt with; undefined when another has led since. */
+  readonly seen: string | undefined;
+  /** Hashes of all texts that were ever applied. */
+  readonly applied: ReadonlySet<string>;
+}
 
 export interface CatalogWatchOptions {
   readonly file: string;
-  readonly loop: { dispatch(event: CatalogApplied): void };
+  readonly past: CatalogFilePast;
+  readonly loop: { dispatch(event: CatalogApplied): Promise<void> };
   /** What is acted on now. */
   readonly current: () => CatalogState;
   readonly judge: (catalog: Catalog) => CatalogVerdict;
   /** Told the state after each look at the file. */
   readonly onState: (state: CatalogFileState) => void;
+  /** Stores the hash of a text that has been dealt with. */
+  readonly remember: (hash: string) => Promise<void>;
 }
 
 export class CatalogWatch {
@@ -44,9 +59,16 @@ export class CatalogWatch {
   #running: Promise<void> | undefined;
   #again = false;
   #state: CatalogFileState | undefined;
+  /** Of the text that was last dealt with. */
+  #seen: string | undefined;
+  #remembered: string | undefined;
+  #firstLook = true;
+  #superseded = false;
 
   constructor(options: CatalogWatchOptions) {
     this.#options = options;
+    this.#seen = options.past.seen;
+    this.#remembered = options.past.seen;
   }
 
   /** Looks at the file now; resolves when what it says has been dealt with. Never rejects. */
@@ -54,6 +76,12 @@ export class CatalogWatch {
     this.#again = true;
     this.#running ??= this.#drain();
     return this.#running;
+  }
+
+  /** An operator has applied another catalog: what the file holds now counts no more. */
+  supersede(): Promise<void> {
+    this.#superseded = true;
+    return this.check();
   }
 
   /** Follows the file until `signal` aborts. */
@@ -76,6 +104,7 @@ export class CatalogWatch {
     while (this.#again) {
       this.#again = false;
       this.#state = await this.#look();
+      this.#firstLook = false;
       this.#options.onState(this.#state);
     }
     this.#running = undefined;
@@ -97,9 +126,10 @@ export class CatalogWatch {
       );
       return "unreadable";
     }
+    const hash = catalogHash(text);
     if (text === current().text && current().revision > 0) {
       this.#say("applied", () => {});
-      return "applied";
+      return await this.#dealtWith(hash, "applied");
     }
     const parsed = parseCatalog(text, file);
     if (parsed.kind === "invalid") {
@@ -111,23 +141,47 @@ export class CatalogWatch {
         ));
       return "invalid";
     }
+    if (this.#isOld(hash)) {
+      this.#say(
+        `superseded ${text}`,
+        () =>
+          log.warning("The catalog file is older than the catalog that is acted on, which stays", {
+            file,
+            revision: current().revision,
+            help: "change the file, or apply it with: heddle apply",
+          }),
+      );
+      return await this.#dealtWith(hash, "superseded");
+    }
     const verdict = judge(parsed.value);
     if (verdict.kind === "wait") {
       this.#say(
         `${verdict.reason} ${text}`,
         () =>
-          log.warning(`A new catalog waits: ${verdict.detail}`, { file, reason: verdict.reason }),
+          log.warning(`A new catalog waits: ${verdict.detail}`, {
+            file,
+            reason: verdict.reason,
+            help: `apply it with: heddle apply ${file} --yes`,
+          }),
       );
       return "waiting";
     }
-    return this.#apply(text, parsed.value);
+    return await this.#apply(text, parsed.value);
   }
 
-  #apply(text: string, catalog: Catalog): CatalogFileState {
+  #isOld(hash: string): boolean {
+    const superseded = this.#superseded;
+    this.#superseded = false;
+    if (superseded || hash === this.#seen) return true;
+    const { seen, applied } = this.#options.past;
+    return this.#firstLook && seen === undefined && applied.has(hash);
+  }
+
+  async #apply(text: string, catalog: Catalog): Promise<CatalogFileState> {
     const { file, current, loop } = this.#options;
     const revision = current().revision + 1;
     try {
-      loop.dispatch({ kind: "catalog_applied", catalog: { catalog, text, revision } });
+      await loop.dispatch({ kind: "catalog_applied", catalog: { catalog, text, revision } });
     } catch (error) {
       this.#say(
         `unstored ${text}`,
@@ -137,7 +191,20 @@ export class CatalogWatch {
     }
     this.#said = "applied";
     log.info("Catalog applied", { file, revision, models: catalog.models.length });
-    return "applied";
+    return await this.#dealtWith(catalogHash(text), "applied");
+  }
+
+  async #dealtWith(hash: string, state: CatalogFileState): Promise<CatalogFileState> {
+    this.#seen = hash;
+    if (this.#remembered === hash) return state;
+    try {
+      await this.#options.remember(hash);
+      this.#remembered = hash;
+    } catch (error) {
+      // Asked again at the next look; it matters only at the next start.
+      log.debug("Cannot store what the catalog file holds", { reason: errorText(error) });
+    }
+    return state;
   }
 
   #say(what: string, say: () => void): void {

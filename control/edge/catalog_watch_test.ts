@@ -5,29 +5,44 @@ import { EMPTY_CATALOG } from "../core/catalog.ts";
 import type { CatalogApplied } from "../core/event.ts";
 import type { CatalogState } from "../core/world.ts";
 import type { CatalogVerdict } from "../core/catalog/judge_catalog.ts";
-import { type CatalogFileState, CatalogWatch } from "./catalog_watch.ts";
+import { type CatalogFilePast, type CatalogFileState, CatalogWatch } from "./catalog_watch.ts";
+import { catalogHash } from "./store/catalog_hash.ts";
 
 const ONE = "models:\n  - {name: a, source: s, profiles: [{name: p, engine: sim}]}\n";
 const TWO = `${ONE}  - {name: b, source: s, profiles: [{name: p, engine: sim}]}\n`;
 
 /** A folder with a catalog file, and a watch whose loop applies what it is given. */
-async function bench(start: CatalogState = { catalog: EMPTY_CATALOG, text: "", revision: 0 }) {
+async function bench(
+  start: CatalogState = { catalog: EMPTY_CATALOG, text: "", revision: 0 },
+  past: CatalogFilePast = { seen: undefined, applied: new Set() },
+) {
   const folder = await Deno.makeTempDir();
   const file = `${folder}/catalog.yaml`;
   const lines: string[] = [];
   await startLogging({ format: "text", level: "info", write: (line) => lines.push(line) });
   const states: CatalogFileState[] = [];
+  const remembered: string[] = [];
   let current = start;
   let verdict: CatalogVerdict = { kind: "apply" };
   let wanted: { done: () => boolean; resolve: () => void } | undefined;
   const watch = new CatalogWatch({
     file,
-    loop: { dispatch: (event: CatalogApplied) => void (current = event.catalog) },
+    past,
+    loop: {
+      dispatch(event: CatalogApplied) {
+        current = event.catalog;
+        return Promise.resolve();
+      },
+    },
     current: () => current,
     judge: (_catalog: Catalog) => verdict,
     onState(state) {
       states.push(state);
       if (wanted?.done() === true) wanted.resolve();
+    },
+    remember(hash) {
+      remembered.push(hash);
+      return Promise.resolve();
     },
   });
   return {
@@ -35,7 +50,13 @@ async function bench(start: CatalogState = { catalog: EMPTY_CATALOG, text: "", r
     file,
     lines,
     states,
+    remembered,
     watch,
+    /** What an operator applies. */
+    apply(text: string) {
+      current = { ...current, text, revision: current.revision + 1 };
+      return watch.supersede();
+    },
     current: () => current,
     judgeBy: (next: CatalogVerdict) => void (verdict = next),
     /** Resolves at the first look after which `text` is what is acted on. */
@@ -125,4 +146,56 @@ Deno.test("CatalogWatch notices writes, renames over the file and links that are
   stop.abort();
   await running;
   await Deno.remove(elsewhere, { recursive: true });
+});
+
+Deno.test("CatalogWatch leaves what an operator applied alone until the file changes", async () => {
+  await using made = await bench();
+  await made.write(ONE);
+  await made.apply(TWO);
+  await made.watch.check();
+  equal(made.current().text, TWO);
+  deepEqual(made.states, ["applied", "superseded", "superseded"]);
+  equal(made.lines.filter((line) => line.includes("older than the catalog")).length, 1);
+  await made.write(`${ONE}# again\n`);
+  equal(made.current().text, `${ONE}# again\n`);
+  await made.write(ONE);
+  equal(made.current().text, ONE, "a text of before counts when the file was changed to it");
+});
+
+Deno.test("CatalogWatch drops a text that waits when an operator applies another", async () => {
+  await using made = await bench();
+  await made.write(TWO);
+  made.judgeBy({ kind: "wait", reason: "stops_many", detail: "it would stop all" });
+  await made.write(ONE);
+  await made.apply(`${TWO}# by hand\n`);
+  made.judgeBy({ kind: "apply" });
+  await made.watch.check();
+  equal(made.current().text, `${TWO}# by hand\n`);
+  equal(made.states.at(-1), "superseded");
+});
+
+Deno.test("CatalogWatch of a control that takes over does not act on an older file of its own", async () => {
+  const stored = { catalog: EMPTY_CATALOG, text: TWO, revision: 2 };
+  const applied = new Set([catalogHash(ONE), catalogHash(TWO)]);
+  await using made = await bench(stored, { seen: undefined, applied });
+  await made.write(ONE);
+  deepEqual([made.current().text, made.states], [TWO, ["superseded"]]);
+  deepEqual(made.remembered, [catalogHash(ONE)]);
+  await made.write(`${ONE}# new\n`);
+  equal(made.current().text, `${ONE}# new\n`);
+
+  await using newer = await bench(stored, { seen: undefined, applied });
+  await newer.write(`${TWO}# deployed while nobody led\n`);
+  equal(newer.current().revision, 3);
+});
+
+Deno.test("CatalogWatch of a control that was restarted acts on what the file was changed to meanwhile", async () => {
+  const stored = { catalog: EMPTY_CATALOG, text: TWO, revision: 2 };
+  const applied = new Set([catalogHash(ONE), catalogHash(TWO)]);
+  await using taken = await bench(stored, { seen: catalogHash(TWO), applied });
+  await taken.write(ONE);
+  equal(taken.current().text, ONE, "taken back by hand while control was away");
+  await using untouched = await bench(stored, { seen: catalogHash(ONE), applied });
+  await untouched.write(ONE);
+  equal(untouched.current().text, TWO, "applied over the file before the restart");
 });

@@ -16,6 +16,9 @@ export interface MetricSources {
   readonly agentStreams: () => number;
   readonly watchClients: () => number;
   readonly logReaders: () => number;
+  /** False while this control stands by. */
+  readonly leading: () => boolean;
+  readonly storeAway: () => boolean;
 }
 
 /** What is counted when it happens. */
@@ -26,6 +29,14 @@ export interface ControlMetrics {
   storeFailed(): void;
   catalogState(state: CatalogFileState): void;
 }
+
+const FILE_STATES: readonly CatalogFileState[] = [
+  "applied",
+  "superseded",
+  "waiting",
+  "invalid",
+  "unreadable",
+];
 
 /** Registers everything on `registry`. */
 export function controlMetrics(registry: Registry, sources: MetricSources): ControlMetrics {
@@ -55,7 +66,8 @@ export function controlMetrics(registry: Registry, sources: MetricSources): Cont
   });
   const fileStates = new Gauge({
     name: "heddle_control_catalog_file",
-    help: "1 for how the catalog's file stands: applied, waiting, invalid or unreadable.",
+    help:
+      "1 for how the catalog's file stands: applied, superseded, waiting, invalid or unreadable.",
     labelNames: ["state"],
     registers,
   });
@@ -67,7 +79,7 @@ export function controlMetrics(registry: Registry, sources: MetricSources): Cont
     loopFailed: () => loopErrors.inc(),
     storeFailed: () => storeErrors.inc(),
     catalogState(state) {
-      for (const each of ["applied", "waiting", "invalid", "unreadable"] as const) {
+      for (const each of FILE_STATES) {
         fileStates.set({ state: each }, Number(each === state));
       }
     },
@@ -90,6 +102,12 @@ function registerGauges(registry: Registry, sources: MetricSources): void {
   plain("agent_streams", "Nodes that are connected.", sources.agentStreams);
   plain("watch_clients", "Routers that watch.", sources.watchClients);
   plain("log_readers", "Operators that read logs.", sources.logReaders);
+  plain(
+    "leading",
+    "1 while this control leads, 0 while it stands by.",
+    () => Number(sources.leading()),
+  );
+  plain("store_away", "1 while the store does not answer.", () => Number(sources.storeAway()));
   plain(
     "unsafe_profiles",
     "Profiles of the catalog that say unsafe_env.",

@@ -15,7 +15,7 @@ export interface RouterRpcOptions {
   readonly realm: Realm;
   readonly hub: WatchHub;
   /** The single writer. `now` is its clock. */
-  readonly loop: { dispatch(event: RouterEvent): void; world(): World; now(): number };
+  readonly loop: { dispatch(event: RouterEvent): Promise<void>; world(): World; now(): number };
 }
 
 /** The handlers of RouterService. */
@@ -30,18 +30,18 @@ export function routerRpc({ realm, hub, loop }: RouterRpcOptions): ServiceImpl<
       versions.set(router, routerVersion);
       yield* hub.watch(router, context.signal);
     },
-    report(request, context) {
+    async report(request, context) {
       demandRouter(context, realm, request.router);
-      loop.dispatch(reportOf(request, versions.get(request.router) ?? ""));
+      await loop.dispatch(reportOf(request, versions.get(request.router) ?? ""));
       return {
         leaseMs: loop.world().timings.routerLeaseMs,
         others: othersInFlight(loop.world(), request.router, loop.now()),
       };
     },
-    wake({ router, model }, context) {
+    async wake({ router, model }, context) {
       demandRouter(context, realm, router);
       const found = wakeOutcome(loop.world(), model);
-      if (found.wake !== undefined) loop.dispatch({ kind: "wake", model: found.wake });
+      if (found.wake !== undefined) await loop.dispatch({ kind: "wake", model: found.wake });
       return found.answer;
     },
   };

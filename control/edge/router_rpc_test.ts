@@ -34,7 +34,10 @@ async function bench(world: World = worldOf()) {
   const events: RouterEvent[] = [];
   const hub = new WatchHub(NOTHING);
   const loop = {
-    dispatch: (event: RouterEvent) => void events.push(event),
+    dispatch(event: RouterEvent) {
+      events.push(event);
+      return Promise.resolve();
+    },
     world: () => world,
     now: () => NOW,
   };

@@ -3,7 +3,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { HeddleError } from "@heddle/proto/error";
 import type { AdminService } from "@heddle/proto/gen/admin";
 import { VERSION } from "@heddle/common/version";
-import type { OperatorEvent } from "../../core/event.ts";
+import type { CatalogApplied, OperatorEvent } from "../../core/event.ts";
 import { findModel } from "../../core/catalog.ts";
 import { explainModel } from "../../core/views/explain.ts";
 import { viewModels } from "../../core/views/models.ts";
@@ -13,7 +13,10 @@ import { viewRouters } from "../../core/views/routers.ts";
 import type { NodeView } from "../../core/views.ts";
 import type { World } from "../../core/world.ts";
 import { operatorName, type Realm } from "../caller.ts";
+import type { Standing } from "../lease/elector.ts";
+import { whoLeads } from "../lease/standby.ts";
 import type { LogRequests } from "../log_requests.ts";
+import { applyText, planText } from "./catalogs.ts";
 import {
   encodeExplain,
   encodeModel,
@@ -29,9 +32,21 @@ const REASON_CHARS_MAX = 500;
 
 export interface AdminRpcOptions {
   readonly realm: Realm;
-  readonly logs: LogRequests;
-  /** The single writer. `now` is its clock. */
-  readonly loop: { dispatch(event: OperatorEvent): void; world(): World; now(): number };
+  readonly logs: Pick<LogRequests, "read">;
+  /** The single writer. `now` is its clock. Throws, saying who does, while this control does not lead. */
+  readonly loop: {
+    dispatch(event: OperatorEvent | CatalogApplied): Promise<void>;
+    world(): World;
+    now(): number;
+  };
+  /** Where this control stands. `leadership` is undefined while `loop` throws. */
+  readonly seat: {
+    readonly name: string;
+    readonly standing: Standing;
+    readonly leadership: unknown;
+  };
+  /** Told after an operator applied a catalog, so that an older file does not undo it. */
+  readonly superseded: () => Promise<void>;
 }
 
 /** The handlers of AdminService. */
@@ -41,8 +56,7 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
   return {
     getVersion(_request, context) {
       by(context);
-      const { cluster, term, published } = loop.world();
-      return { version: VERSION, cluster, term: BigInt(term), settled: published.settled };
+      return versionOf(options);
     },
     listNodes(_request, context) {
       by(context);
@@ -68,14 +82,23 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
       const name = modelName(loop.world(), "explain", model);
       return encodeExplain(explainModel(loop.world(), name, loop.now()));
     },
-    cordon({ node, reason }, context) {
-      return { node: decide(options, { kind: "cordon", node, by: by(context), reason }) };
+    async cordon({ node, reason }, context) {
+      return { node: await decide(options, { kind: "cordon", node, by: by(context), reason }) };
     },
-    uncordon({ node }, context) {
-      return { node: decide(options, { kind: "uncordon", node, by: by(context) }) };
+    async uncordon({ node }, context) {
+      return { node: await decide(options, { kind: "uncordon", node, by: by(context) }) };
     },
-    drain({ node, reason }, context) {
-      return { node: decide(options, { kind: "drain", node, by: by(context), reason }) };
+    async drain({ node, reason }, context) {
+      return { node: await decide(options, { kind: "drain", node, by: by(context), reason }) };
+    },
+    async planCatalog(request, context) {
+      by(context);
+      return { plan: await planText(loop, request) };
+    },
+    async applyCatalog(request, context) {
+      const answer = await applyText(loop, request, by(context));
+      if (answer.applied) await options.superseded();
+      return answer;
     },
     async *readLogs(request, context) {
       by(context);
@@ -87,16 +110,36 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
   };
 }
 
+/** A standby answers this and nothing else: it says whom to ask. */
+function versionOf({ seat, loop, realm }: AdminRpcOptions) {
+  const { name, standing, leadership } = seat;
+  const mine = { version: VERSION, cluster: realm.cluster, name };
+  const unsure = standing.away === undefined || standing.sure ? "" : whoLeads(standing);
+  if (leadership !== undefined) {
+    const { term, published } = loop.world();
+    return { ...mine, unsure, leading: true, term: BigInt(term), settled: published.settled };
+  }
+  const { leader } = standing;
+  return {
+    ...mine,
+    unsure,
+    leading: false,
+    term: BigInt(leader?.term ?? 0),
+    leader: leader?.name ?? "",
+    leaderAddress: leader?.address ?? "",
+  };
+}
+
 type NodeDecisionEvent = Extract<OperatorEvent, { kind: "cordon" | "drain" | "uncordon" }>;
 
-function decide(options: AdminRpcOptions, event: NodeDecisionEvent) {
+async function decide(options: AdminRpcOptions, event: NodeDecisionEvent) {
   if ("reason" in event && event.reason.length > REASON_CHARS_MAX) {
     const text = `Cannot ${event.kind} node "${event.node}": the reason is longer than ` +
       `${REASON_CHARS_MAX} characters`;
     throw new HeddleError("invalid_input", text);
   }
   findNode(options, event);
-  options.loop.dispatch(event);
+  await options.loop.dispatch(event);
   return encodeNode(findNode(options, event));
 }
 

@@ -7,7 +7,7 @@ import { NO_REVISION } from "@heddle/proto/revision";
 import { connectRpc } from "@heddle/common/rpc_client";
 import { startRpcServer } from "@heddle/common/rpc_server";
 import { parseCatalog } from "../../core/catalog.ts";
-import type { OperatorEvent } from "../../core/event.ts";
+import type { CatalogApplied, OperatorEvent } from "../../core/event.ts";
 import { observe } from "../../core/observing/observe.ts";
 import { NO_DECISIONS, startWorld, type World } from "../../core/world.ts";
 import { BoundedQueue } from "../bounded_queue.ts";
@@ -51,11 +51,22 @@ function admin(secured = true) {
   const sent = new BoundedQueue<NodeMessage>(10);
   const logs = new LogRequests((_node, message) => void sent.push(message));
   const loop = {
-    dispatch: (event: OperatorEvent) => void (world = observe(world, event, NOW)),
+    dispatch(event: OperatorEvent | CatalogApplied) {
+      world = observe(world, event, NOW);
+      return Promise.resolve();
+    },
     world: () => world,
     now: () => NOW,
   };
-  return { sent, logs, handlers: adminRpc({ realm: { ...REALM, secured }, logs, loop }) };
+  const standing = { leading: true, sure: true, leader: undefined, away: undefined };
+  const handlers = adminRpc({
+    realm: { ...REALM, secured },
+    logs,
+    loop,
+    seat: { name: "a", standing, leadership: loop },
+    superseded: () => Promise.resolve(),
+  });
+  return { sent, logs, handlers };
 }
 
 async function bench() {

@@ -1,7 +1,9 @@
 /** What every implementation of `Store` must do, as tests to run against each of them. */
-import { deepEqual, equal, throws } from "node:assert/strict";
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import type { Claim } from "../../core/lease/claim.ts";
 import type { Audit, StoreRecord } from "../../core/store_record.ts";
 import { NO_DECISIONS } from "../../core/world.ts";
+import { catalogHash } from "./catalog_hash.ts";
 import type { Store } from "./store.ts";
 
 /** A place for one store: opened again, it holds what was written before. */
@@ -9,6 +11,7 @@ export interface StorePlace extends AsyncDisposable {
   open(): Promise<Store>;
 }
 
+export const LEASE_MS = 60_000;
 const reason = "fan is loud; 'quoted' \u2603";
 const cordon = { kind: "cordon", by: "ann", reason, at: 1_800_000_000_123 } as const;
 const pause = { by: "ann", reason: "", at: 2.5 };
@@ -27,6 +30,7 @@ const EVERYTHING: readonly StoreRecord[] = [
   { kind: "known_node", node: "n1", known: true },
   { kind: "known_node", node: "n2", known: true },
   { kind: "catalog", text: "models: []\n", revision: 9 },
+  { kind: "catalog_file", control: "a", hash: "123" },
   { kind: "node_decision", node: "n1", decision: cordon },
   { kind: "paused", model: "m1", decision: pause },
   { kind: "scale", model: "m1", decision: scale },
@@ -34,30 +38,53 @@ const EVERYTHING: readonly StoreRecord[] = [
   audit,
 ];
 
+/** A claim of a process that has not been before. */
+export function newClaim(name = "a"): Claim {
+  return { holder: crypto.randomUUID(), name, address: `${name}.lab:9090`, leaseMs: LEASE_MS };
+}
+
+/** Claims, and gives the term. */
+export async function lead(store: Store, claim = newClaim()): Promise<number> {
+  const answer = await store.claim(claim);
+  if (answer.kind !== "granted") throw new Error(`${answer.by.name} leads`);
+  return answer.term;
+}
+
+type Test = (what: string, work: (place: StorePlace) => Promise<void>) => void;
+
 /** Registers the tests under `name`; `place` makes a fresh, empty place. */
-export function testStoreContract(name: string, place: () => Promise<StorePlace>): void {
-  const test = (what: string, work: (place: StorePlace) => Promise<void>) =>
-    Deno.test(`${name} ${what}`, async () => {
+export function testStoreContract(
+  name: string,
+  place: () => Promise<StorePlace>,
+  register: (name: string, fn: () => Promise<void>) => void = Deno.test,
+): void {
+  const test: Test = (what, work) =>
+    register(`${name} ${what}`, async () => {
       await using fresh = await place();
       await work(fresh);
     });
+  testRecords(test);
+  testTerms(test);
+}
 
+function testRecords(test: Test): void {
   test("is empty when it is new", (fresh) =>
-    withStore(fresh, (store) => {
-      deepEqual(store.load(), {
-        term: 0,
+    withStore(fresh, async (store) => {
+      await lead(store);
+      deepEqual(await store.load(), {
         knownNodes: new Set(),
         decisions: NO_DECISIONS,
         catalog: undefined,
+        appliedCatalogs: new Set(),
+        catalogFile: undefined,
       });
-      deepEqual(store.audit(10), []);
+      deepEqual(await store.audit(10), []);
     }));
 
   test("holds everything across a restart", async (fresh) => {
-    await withStore(fresh, (store) => store.persist(EVERYTHING));
-    await withStore(fresh, (store) => {
-      deepEqual(store.load(), {
-        term: 3,
+    await withLead(fresh, (store) => store.persist(EVERYTHING));
+    await withLead(fresh, async (store) => {
+      deepEqual(await store.load(), {
         knownNodes: new Set(["n1", "n2"]),
         decisions: {
           nodes: new Map([["n1", cordon]]),
@@ -66,36 +93,42 @@ export function testStoreContract(name: string, place: () => Promise<StorePlace>
           labels: new Map([["n1", { rack: "r1", "": "" }]]),
         },
         catalog: { text: "models: []\n", revision: 9 },
+        appliedCatalogs: new Set([catalogHash("models: []\n")]),
+        catalogFile: { control: "a", hash: "123" },
       });
-      deepEqual(store.audit(10), [audit]);
+      deepEqual(await store.audit(10), [audit]);
     });
   });
 
   test("is idempotent, and keeps the newest of each kind and subject", (fresh) =>
-    withStore(fresh, (store) => {
-      store.persist(EVERYTHING);
-      const before = store.load();
-      store.persist(EVERYTHING);
-      deepEqual(store.load(), before);
+    withLead(fresh, async (store) => {
+      await store.persist(EVERYTHING);
+      const before = await store.load();
+      await store.persist(EVERYTHING);
+      deepEqual(await store.load(), before);
       const drain = { ...cordon, kind: "drain", by: "bob" } as const;
-      store.persist([
+      await store.persist([
         { kind: "node_decision", node: "n1", decision: cordon },
         { kind: "node_decision", node: "n1", decision: drain },
         { kind: "node_decision", node: "n2", decision: cordon },
         { kind: "catalog", text: "", revision: 10 },
+        { kind: "catalog_file", control: "b", hash: "456" },
       ]);
+      const { decisions, catalog, appliedCatalogs, catalogFile } = await store.load();
       deepEqual(
-        store.load().decisions.nodes,
+        decisions.nodes,
         new Map<string, typeof cordon | typeof drain>([["n1", drain], ["n2", cordon]]),
       );
-      deepEqual(store.load().catalog, { text: "", revision: 10 });
+      deepEqual(catalog, { text: "", revision: 10 });
+      deepEqual(appliedCatalogs, new Set([catalogHash("models: []\n"), catalogHash("")]));
+      deepEqual(catalogFile, { control: "b", hash: "456" });
     }));
 
   test("removes what is taken back, also what was never there", (fresh) =>
-    withStore(fresh, (store) => {
-      store.persist(EVERYTHING);
+    withLead(fresh, async (store) => {
+      await store.persist(EVERYTHING);
       for (const subject of ["1", "7"]) {
-        store.persist([
+        await store.persist([
           { kind: "node_decision", node: `n${subject}` },
           { kind: "paused", model: `m${subject}` },
           { kind: "scale", model: `m${subject}` },
@@ -103,41 +136,93 @@ export function testStoreContract(name: string, place: () => Promise<StorePlace>
           { kind: "known_node", node: `n${subject}`, known: false },
         ]);
       }
-      const { decisions, knownNodes } = store.load();
+      const { decisions, knownNodes } = await store.load();
       deepEqual(decisions, NO_DECISIONS);
       deepEqual(knownNodes, new Set(["n2"]));
     }));
 
-  test("never lowers the term, and writes all records or none", (fresh) =>
-    withStore(fresh, (store) => {
-      store.persist([{ kind: "term", term: 2 ** 40 }]);
-      store.persist([{ kind: "term", term: 2 ** 40 }]);
-      throws(
-        () => store.persist([...EVERYTHING.slice(1), { kind: "term", term: 5 }]),
-        /Cannot save term 5: the store already has 1099511627776/,
-      );
-      const { term, knownNodes, catalog } = store.load();
-      deepEqual({ term, knownNodes, catalog }, {
-        term: 2 ** 40,
-        knownNodes: new Set(),
-        catalog: undefined,
-      });
-      deepEqual(store.audit(10), []);
+  test("gives the newest audit records first, at most as many as asked for", (fresh) =>
+    withLead(fresh, async (store) => {
+      for (const by of ["a", "b", "c"]) await store.persist([{ ...audit, by }]);
+      deepEqual(await store.audit(2), [{ ...audit, by: "c" }, { ...audit, by: "b" }]);
+      equal((await store.audit(10)).length, 3);
     }));
 
-  test("gives the newest audit records first, at most as many as asked for", (fresh) =>
-    withStore(fresh, (store) => {
-      for (const by of ["a", "b", "c"]) store.persist([{ ...audit, by }]);
-      deepEqual(store.audit(2), [{ ...audit, by: "c" }, { ...audit, by: "b" }]);
-      equal(store.audit(10).length, 3);
+  test("keeps the order of writes that were begun at once", (fresh) =>
+    withLead(fresh, async (store) => {
+      const revisions = Array.from({ length: 50 }, (_, index) => index + 1);
+      await Promise.all(
+        revisions.map((revision) =>
+          store.persist([{ kind: "catalog", text: `${revision}`, revision }])
+        ),
+      );
+      deepEqual((await store.load()).catalog, { text: "50", revision: 50 });
     }));
 }
 
-async function withStore(place: StorePlace, work: (store: Store) => void) {
+function testTerms(test: Test): void {
+  test("raises the term with every start, and keeps it while one control goes on leading", async (fresh) => {
+    await withStore(fresh, async (store) => {
+      const claim = newClaim();
+      equal(await lead(store, claim), 1);
+      await store.persist(EVERYTHING);
+      equal(await lead(store, claim), 3, "it has raised its term itself");
+      await store.persist([audit]);
+      equal(await lead(store, claim), 3);
+      await store.release();
+    });
+    for (const term of [4, 5]) {
+      await withStore(fresh, async (store) => {
+        equal(await lead(store), term);
+        await store.release();
+      });
+    }
+  });
+
+  test("never lowers the term, and writes all records or none", (fresh) =>
+    withLead(fresh, async (store) => {
+      await store.persist([{ kind: "term", term: 2 ** 40 }]);
+      await store.persist([{ kind: "term", term: 2 ** 40 }]);
+      await rejects(
+        store.persist([...EVERYTHING.slice(1), { kind: "term", term: 5 }]),
+        /Cannot save term 5: the store already has 1099511627776/,
+      );
+      const { knownNodes, catalog } = await store.load();
+      deepEqual({ knownNodes, catalog }, { knownNodes: new Set(), catalog: undefined });
+      deepEqual(await store.audit(10), []);
+      await store.persist([audit]);
+      deepEqual(await store.audit(10), [audit], "a refusal is no reason to refuse the next");
+    }));
+
+  test("takes no write from a control that does not lead, or leads no more", (fresh) =>
+    withStore(fresh, async (store) => {
+      await rejects(store.persist([audit]), /does not lead/);
+      const claim = newClaim();
+      await lead(store, claim);
+      await store.persist([audit]);
+      await store.release();
+      await rejects(store.persist([audit]), /does not lead/);
+      const term = await lead(store, claim);
+      await store.persist([audit]);
+      ok(term > 1);
+      equal((await store.audit(10)).length, 2);
+    }));
+}
+
+export async function withStore(place: StorePlace, work: (store: Store) => Promise<void>) {
   const store = await place.open();
   try {
-    work(store);
+    await work(store);
   } finally {
-    store.close();
+    await store.close();
   }
+}
+
+/** With a store whose lease is held, and given back at the end. */
+async function withLead(place: StorePlace, work: (store: Store) => Promise<void>) {
+  await withStore(place, async (store) => {
+    await lead(store);
+    await work(store);
+    await store.release();
+  });
 }

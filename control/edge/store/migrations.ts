@@ -32,6 +32,17 @@ const MIGRATIONS: readonly string[] = [
     reason TEXT NOT NULL
   ) STRICT;
   `,
+  `
+  CREATE TABLE applied_catalog (
+    hash TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE catalog_file (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    control TEXT NOT NULL,
+    hash TEXT NOT NULL
+  ) STRICT;
+  `,
 ];
 
 /**

@@ -1,9 +1,14 @@
-/** The store in one SQLite file. Writes are small and rare, so each waits for the disk (FULL). */
+/**
+ * The store in one SQLite file, for one control: a lock on its folder keeps a second one away, so
+ * the lease is whoever has the file open. Writes are small and rare, so each waits for the disk (FULL).
+ */
 import { DatabaseSync } from "node:sqlite";
 import { errorText, HeddleError } from "@heddle/proto/error";
+import type { Claim, ClaimAnswer } from "../../core/lease/claim.ts";
 import type { Audit, StoreRecord } from "../../core/store_record.ts";
+import { catalogHash } from "./catalog_hash.ts";
 import { type DecisionRow, decisionRow, decisionsOf } from "./decision_rows.ts";
-import type { Store, Stored, StoredCatalog } from "./store.ts";
+import type { SeenCatalogFile, Store, Stored, StoredCatalog } from "./store.ts";
 import { migrate } from "./migrations.ts";
 
 /** How long a write waits for another connection, e.g. a backup, before it is an error. */
@@ -48,8 +53,8 @@ async function lockDirectory(directory: string): Promise<Deno.FsFile> {
   file.close();
   throw new HeddleError(
     "failed_precondition",
-    `Cannot open the store in ${directory}: another control uses it. Stop that one, or give each ` +
-      "its own state_directory",
+    `Cannot open the store in ${directory}: another control uses it. Stop that one, or let both ` +
+      "use store.postgres",
   );
 }
 
@@ -72,38 +77,74 @@ function openDatabase(path: string): DatabaseSync {
 class SqliteStore implements Store {
   readonly #database: DatabaseSync;
   readonly #lock: Deno.FsFile;
+  /** Of the claim that was granted last; undefined while nobody leads here. */
+  #held: { readonly holder: string; readonly epoch: number } | undefined;
+  #epochs = 0;
 
   constructor(database: DatabaseSync, lock: Deno.FsFile) {
     this.#database = database;
     this.#lock = lock;
   }
 
-  load(): Stored {
+  // deno-lint-ignore require-await -- a store on disk answers at once, by failing too
+  async claim({ holder }: Claim): Promise<ClaimAnswer> {
+    if (this.#held?.holder !== holder) {
+      this.#do("write", () => this.#writeTerm(this.#term() + 1));
+      this.#held = { holder, epoch: ++this.#epochs };
+    }
+    const { epoch } = this.#held;
+    return {
+      kind: "granted",
+      epoch,
+      term: this.#do("read", () => this.#term()),
+      validMs: Infinity,
+    };
+  }
+
+  release(): Promise<void> {
+    this.#held = undefined;
+    return Promise.resolve();
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async load(): Promise<Stored> {
     return this.#do("read", () => ({
-      term: this.#term(),
       knownNodes: new Set(
         this.#all("SELECT name FROM known_node").map((row) => String(row["name"])),
       ),
       decisions: decisionsOf(this.#all("SELECT * FROM decision").map(decisionRowOf)),
       catalog: this.#all("SELECT * FROM catalog").map(catalogOf)[0],
+      appliedCatalogs: new Set(
+        this.#all("SELECT hash FROM applied_catalog").map((row) => String(row["hash"])),
+      ),
+      catalogFile: this.#all("SELECT * FROM catalog_file").map(catalogFileOf)[0],
     }));
   }
 
-  persist(records: readonly StoreRecord[]): void {
+  // deno-lint-ignore require-await -- as above
+  async persist(records: readonly StoreRecord[]): Promise<void> {
+    if (this.#held === undefined) {
+      throw new HeddleError(
+        "failed_precondition",
+        "Cannot write in the store: this control does not lead",
+      );
+    }
     if (records.length === 0) return;
     this.#do("write", () => records.forEach((record) => this.#write(record)));
   }
 
-  audit(limit: number): readonly Audit[] {
+  // deno-lint-ignore require-await -- as above
+  async audit(limit: number): Promise<readonly Audit[]> {
     return this.#do(
       "read the audit trail",
       () => this.#all("SELECT * FROM audit ORDER BY id DESC LIMIT ?", limit).map(auditOf),
     );
   }
 
-  close(): void {
+  close(): Promise<void> {
     this.#database.close();
     this.#lock.close();
+    return Promise.resolve();
   }
 
   // One transaction around everything that must be there together.
@@ -137,10 +178,12 @@ class SqliteStore implements Store {
           record.node,
         );
       case "catalog":
+        return this.#writeCatalog(record);
+      case "catalog_file":
         return this.#run(
-          "INSERT OR REPLACE INTO catalog VALUES (1, ?, ?)",
-          record.text,
-          record.revision,
+          "INSERT OR REPLACE INTO catalog_file VALUES (1, ?, ?)",
+          record.control,
+          record.hash,
         );
       case "node_decision":
       case "paused":
@@ -160,6 +203,11 @@ class SqliteStore implements Store {
       default:
         record satisfies never;
     }
+  }
+
+  #writeCatalog({ text, revision }: StoredCatalog): void {
+    this.#run("INSERT OR REPLACE INTO catalog VALUES (1, ?, ?)", text, revision);
+    this.#run("INSERT OR REPLACE INTO applied_catalog VALUES (?, ?)", catalogHash(text), revision);
   }
 
   #writeTerm(term: number): void {
@@ -206,6 +254,10 @@ function decisionRowOf(row: Row): DecisionRow {
 
 function catalogOf(row: Row): StoredCatalog {
   return { text: String(row["text"]), revision: Number(row["revision"]) };
+}
+
+function catalogFileOf(row: Row): SeenCatalogFile {
+  return { control: String(row["control"]), hash: String(row["hash"]) };
 }
 
 function auditOf(row: Row): Audit {

@@ -1,6 +1,6 @@
-import { equal, match, rejects, throws } from "node:assert/strict";
+import { equal, match, rejects } from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
-import { testStoreContract } from "./contract.ts";
+import { lead, testStoreContract } from "./contract.ts";
 import { openSqliteStore } from "./sqlite.ts";
 
 async function place() {
@@ -20,9 +20,9 @@ Deno.test("openSqliteStore() refuses a folder that another control uses, until t
   try {
     await rejects(fresh.open(), /another control uses it/);
   } finally {
-    first.close();
+    await first.close();
   }
-  (await fresh.open()).close();
+  await (await fresh.open()).close();
 });
 
 Deno.test("openSqliteStore() refuses a newer schema and leaves it as it is", async () => {
@@ -51,22 +51,22 @@ Deno.test("openSqliteStore() says what it cannot use, and frees what it took", a
 Deno.test("SqliteStore can be read by a backup while control holds it", async () => {
   await using fresh = await place();
   const store = await openSqliteStore(fresh.directory);
-  store.persist([{ kind: "term", term: 1 }]);
+  await lead(store);
   const database = new DatabaseSync(`${fresh.directory}/control.db`, { readOnly: true });
   match(String(database.prepare("PRAGMA journal_mode").get()?.["journal_mode"]), /wal/);
   database.close();
-  store.close();
+  await store.close();
 });
 
 Deno.test("SqliteStore refuses decisions that a newer control wrote, rather than undo them", async () => {
   await using fresh = await place();
-  (await openSqliteStore(fresh.directory)).close();
+  await (await openSqliteStore(fresh.directory)).close();
   for (const row of ["'quota', 'm1', '{}'", `'node_decision', 'n1', '{"kind":"evacuate"}'`]) {
     const database = new DatabaseSync(`${fresh.directory}/control.db`);
     database.exec(`DELETE FROM decision; INSERT INTO decision VALUES (${row})`);
     database.close();
     const store = await openSqliteStore(fresh.directory);
-    throws(() => store.load(), /Cannot read the stored decision .*written by a newer control/s);
-    store.close();
+    await rejects(store.load(), /Cannot read the stored decision .*written by a newer control/s);
+    await store.close();
   }
 });

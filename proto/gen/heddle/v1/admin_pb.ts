@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/admin.proto.
  */
 export const file_heddle_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChVoZWRkbGUvdjEvYWRtaW4ucHJvdG8SCWhlZGRsZS52MSITChFHZXRWZXJzaW9uUmVxdWVzdCJVChJHZXRWZXJzaW9uUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIMCgR0ZXJtGAIgASgEEg8KB2NsdXN0ZXIYAyABKAkSDwoHc2V0dGxlZBgEIAEoCCISChBMaXN0Tm9kZXNSZXF1ZXN0IjcKEUxpc3ROb2Rlc1Jlc3BvbnNlEiIKBW5vZGVzGAEgAygLMhMuaGVkZGxlLnYxLk5vZGVWaWV3IrMCCghOb2RlVmlldxIMCgRuYW1lGAEgASgJEiMKBXN0YXRlGAIgASgOMhQuaGVkZGxlLnYxLk5vZGVTdGF0ZRIPCgdhZGRyZXNzGAMgASgJEhUKDWFnZW50X3ZlcnNpb24YBCABKAkSJwoJaW52ZW50b3J5GAUgASgLMhQuaGVkZGxlLnYxLkludmVudG9yeRIRCgl1c2VkX2dwdXMYBiADKA0SEwoLcmVwbGljYV9pZHMYByADKAkSGQoMbGFzdF9zZWVuX21zGAggASgESACIAQESEAoIY29yZG9uZWQYCSABKAgSEAoIZHJhaW5pbmcYCiABKAgSEgoKZGVjaWRlZF9ieRgLIAEoCRIXCg9kZWNpc2lvbl9yZWFzb24YDCABKAlCDwoNX2xhc3Rfc2Vlbl9tcyITChFMaXN0TW9kZWxzUmVxdWVzdCI6ChJMaXN0TW9kZWxzUmVzcG9uc2USJAoGbW9kZWxzGAEgAygLMhQuaGVkZGxlLnYxLk1vZGVsVmlldyKmAgoJTW9kZWxWaWV3EgwKBG5hbWUYASABKAkSDwoHYWxpYXNlcxgCIAMoCRIUCgxtaW5fcmVwbGljYXMYAyABKA0SFAoMbWF4X3JlcGxpY2FzGAQgASgNEhgKEGRlc2lyZWRfcmVwbGljYXMYBSABKA0SFgoOcmVhZHlfcmVwbGljYXMYBiABKA0SGQoRc3RhcnRpbmdfcmVwbGljYXMYByABKA0SGQoRZHJhaW5pbmdfcmVwbGljYXMYCCABKA0SFQoNZmFpbGVkX3N0YXJ0cxgJIAEoDRIXCgpiYWNrb2ZmX21zGAogASgNSACIAQESDgoGcmVhc29uGAsgASgJEhcKD3Vuc2FmZV9wcm9maWxlcxgMIAMoCUINCgtfYmFja29mZl9tcyIkChNMaXN0UmVwbGljYXNSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJIkAKFExpc3RSZXBsaWNhc1Jlc3BvbnNlEigKCHJlcGxpY2FzGAEgAygLMhYuaGVkZGxlLnYxLlJlcGxpY2FWaWV3IosCCgtSZXBsaWNhVmlldxISCgpyZXBsaWNhX2lkGAEgASgJEg0KBW1vZGVsGAIgASgJEg8KB3Byb2ZpbGUYAyABKAkSJgoFc3RhdGUYBCABKA4yFy5oZWRkbGUudjEuUmVwbGljYVN0YXRlEg4KBnJlYXNvbhgFIAEoCRIPCgdhZGRyZXNzGAYgASgJEiQKBnNoYXJkcxgHIAMoCzIULmhlZGRsZS52MS5TaGFyZFZpZXcSEwoLaW5fc3RhdGVfbXMYCCABKAQSFgoJaW5fZmxpZ2h0GAkgASgNSACIAQESDgoGZW5naW5lGAogASgJEg4KBmZhYnJpYxgLIAEoCUIMCgpfaW5fZmxpZ2h0Iu0BCglTaGFyZFZpZXcSEAoIc2hhcmRfaWQYASABKAkSDAoEbm9kZRgCIAEoCRIMCgRyYW5rGAMgASgNEiQKBXN0YXRlGAQgASgOMhUuaGVkZGxlLnYxLlNoYXJkU3RhdGUSDAoEZ3B1cxgFIAMoDRIfCgRoY2FzGAYgAygLMhEuaGVkZGxlLnYxLkhjYVJlZhIQCgNwaWQYByABKA1IAIgBARIOCgZyZWFzb24YCCABKAkSDwoHbWVzc2FnZRgJIAEoCRIQCghsb2dfdGFpbBgKIAMoCRIQCghwcm9ncmVzcxgLIAEoCUIGCgRfcGlkIhQKEkxpc3RSb3V0ZXJzUmVxdWVzdCI9ChNMaXN0Um91dGVyc1Jlc3BvbnNlEiYKB3JvdXRlcnMYASADKAsyFS5oZWRkbGUudjEuUm91dGVyVmlldyKuAQoKUm91dGVyVmlldxIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJAoHYXBwbGllZBgDIAEoCzITLmhlZGRsZS52MS5SZXZpc2lvbhIPCgdjdXJyZW50GAQgASgIEg4KBmxlYXNlZBgFIAEoCBIWCg5sYXN0X3JlcG9ydF9tcxgGIAEoBBIRCglpbl9mbGlnaHQYByABKA0SDwoHd2FpdGluZxgIIAEoDSIfCg5FeHBsYWluUmVxdWVzdBINCgVtb2RlbBgBIAEoCSK/AQoPRXhwbGFpblJlc3BvbnNlEg0KBW1vZGVsGAEgASgJEg8KB3N1bW1hcnkYAiABKAkSLAoKcGxhY2VtZW50cxgDIAMoCzIYLmhlZGRsZS52MS5QbGFjZW1lbnRWaWV3EiwKCnJlamVjdGlvbnMYBCADKAsyGC5oZWRkbGUudjEuUmVqZWN0aW9uVmlldxIcCg9sYXN0X2F0dGVtcHRfbXMYBSABKARIAIgBAUISChBfbGFzdF9hdHRlbXB0X21zIqgBCg1QbGFjZW1lbnRWaWV3EhIKCnJlcGxpY2FfaWQYASABKAkSDwoHcHJvZmlsZRgCIAEoCRINCgVub2RlcxgDIAMoCRI0CgZzY29yZXMYBCADKAsyJC5oZWRkbGUudjEuUGxhY2VtZW50Vmlldy5TY29yZXNFbnRyeRotCgtTY29yZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBIk4KDVJlamVjdGlvblZpZXcSDwoHcHJvZmlsZRgBIAEoCRIMCgRub2RlGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIOCgZkZXRhaWwYBCABKAkiLQoNQ29yZG9uUmVxdWVzdBIMCgRub2RlGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIzCg5Db3Jkb25SZXNwb25zZRIhCgRub2RlGAEgASgLMhMuaGVkZGxlLnYxLk5vZGVWaWV3Ih8KD1VuY29yZG9uUmVxdWVzdBIMCgRub2RlGAEgASgJIjUKEFVuY29yZG9uUmVzcG9uc2USIQoEbm9kZRgBIAEoCzITLmhlZGRsZS52MS5Ob2RlVmlldyIsCgxEcmFpblJlcXVlc3QSDAoEbm9kZRgBIAEoCRIOCgZyZWFzb24YAiABKAkiMgoNRHJhaW5SZXNwb25zZRIhCgRub2RlGAEgASgLMhMuaGVkZGxlLnYxLk5vZGVWaWV3InkKD1JlYWRMb2dzUmVxdWVzdBIUCgpyZXBsaWNhX2lkGAEgASgJSAASEgoIc2hhcmRfaWQYAiABKAlIABIOCgRub2RlGAMgASgJSAASEgoKdGFpbF9saW5lcxgEIAEoDRIOCgZmb2xsb3cYBSABKAhCCAoGc291cmNlIjUKEFJlYWRMb2dzUmVzcG9uc2USIQoFbGluZXMYASADKAsyEi5oZWRkbGUudjEuTG9nTGluZSInCgdMb2dMaW5lEg4KBnNvdXJjZRgBIAEoCRIMCgR0ZXh0GAIgASgJMtQFCgxBZG1pblNlcnZpY2USSQoKR2V0VmVyc2lvbhIcLmhlZGRsZS52MS5HZXRWZXJzaW9uUmVxdWVzdBodLmhlZGRsZS52MS5HZXRWZXJzaW9uUmVzcG9uc2USRgoJTGlzdE5vZGVzEhsuaGVkZGxlLnYxLkxpc3ROb2Rlc1JlcXVlc3QaHC5oZWRkbGUudjEuTGlzdE5vZGVzUmVzcG9uc2USSQoKTGlzdE1vZGVscxIcLmhlZGRsZS52MS5MaXN0TW9kZWxzUmVxdWVzdBodLmhlZGRsZS52MS5MaXN0TW9kZWxzUmVzcG9uc2USTwoMTGlzdFJlcGxpY2FzEh4uaGVkZGxlLnYxLkxpc3RSZXBsaWNhc1JlcXVlc3QaHy5oZWRkbGUudjEuTGlzdFJlcGxpY2FzUmVzcG9uc2USTAoLTGlzdFJvdXRlcnMSHS5oZWRkbGUudjEuTGlzdFJvdXRlcnNSZXF1ZXN0Gh4uaGVkZGxlLnYxLkxpc3RSb3V0ZXJzUmVzcG9uc2USQAoHRXhwbGFpbhIZLmhlZGRsZS52MS5FeHBsYWluUmVxdWVzdBoaLmhlZGRsZS52MS5FeHBsYWluUmVzcG9uc2USPQoGQ29yZG9uEhguaGVkZGxlLnYxLkNvcmRvblJlcXVlc3QaGS5oZWRkbGUudjEuQ29yZG9uUmVzcG9uc2USQwoIVW5jb3Jkb24SGi5oZWRkbGUudjEuVW5jb3Jkb25SZXF1ZXN0GhsuaGVkZGxlLnYxLlVuY29yZG9uUmVzcG9uc2USOgoFRHJhaW4SFy5oZWRkbGUudjEuRHJhaW5SZXF1ZXN0GhguaGVkZGxlLnYxLkRyYWluUmVzcG9uc2USRQoIUmVhZExvZ3MSGi5oZWRkbGUudjEuUmVhZExvZ3NSZXF1ZXN0GhsuaGVkZGxlLnYxLlJlYWRMb2dzUmVzcG9uc2UwAWIGcHJvdG8z", [file_heddle_v1_types]);
+  fileDesc("ChVoZWRkbGUvdjEvYWRtaW4ucHJvdG8SCWhlZGRsZS52MSITChFHZXRWZXJzaW9uUmVxdWVzdCKsAQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDAoEdGVybRgCIAEoBBIPCgdjbHVzdGVyGAMgASgJEg8KB3NldHRsZWQYBCABKAgSDAoEbmFtZRgFIAEoCRIPCgdsZWFkaW5nGAYgASgIEg4KBmxlYWRlchgHIAEoCRIWCg5sZWFkZXJfYWRkcmVzcxgIIAEoCRIOCgZ1bnN1cmUYCSABKAkiEgoQTGlzdE5vZGVzUmVxdWVzdCI3ChFMaXN0Tm9kZXNSZXNwb25zZRIiCgVub2RlcxgBIAMoCzITLmhlZGRsZS52MS5Ob2RlVmlldyKzAgoITm9kZVZpZXcSDAoEbmFtZRgBIAEoCRIjCgVzdGF0ZRgCIAEoDjIULmhlZGRsZS52MS5Ob2RlU3RhdGUSDwoHYWRkcmVzcxgDIAEoCRIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEicKCWludmVudG9yeRgFIAEoCzIULmhlZGRsZS52MS5JbnZlbnRvcnkSEQoJdXNlZF9ncHVzGAYgAygNEhMKC3JlcGxpY2FfaWRzGAcgAygJEhkKDGxhc3Rfc2Vlbl9tcxgIIAEoBEgAiAEBEhAKCGNvcmRvbmVkGAkgASgIEhAKCGRyYWluaW5nGAogASgIEhIKCmRlY2lkZWRfYnkYCyABKAkSFwoPZGVjaXNpb25fcmVhc29uGAwgASgJQg8KDV9sYXN0X3NlZW5fbXMiEwoRTGlzdE1vZGVsc1JlcXVlc3QiOgoSTGlzdE1vZGVsc1Jlc3BvbnNlEiQKBm1vZGVscxgBIAMoCzIULmhlZGRsZS52MS5Nb2RlbFZpZXcipgIKCU1vZGVsVmlldxIMCgRuYW1lGAEgASgJEg8KB2FsaWFzZXMYAiADKAkSFAoMbWluX3JlcGxpY2FzGAMgASgNEhQKDG1heF9yZXBsaWNhcxgEIAEoDRIYChBkZXNpcmVkX3JlcGxpY2FzGAUgASgNEhYKDnJlYWR5X3JlcGxpY2FzGAYgASgNEhkKEXN0YXJ0aW5nX3JlcGxpY2FzGAcgASgNEhkKEWRyYWluaW5nX3JlcGxpY2FzGAggASgNEhUKDWZhaWxlZF9zdGFydHMYCSABKA0SFwoKYmFja29mZl9tcxgKIAEoDUgAiAEBEg4KBnJlYXNvbhgLIAEoCRIXCg91bnNhZmVfcHJvZmlsZXMYDCADKAlCDQoLX2JhY2tvZmZfbXMiJAoTTGlzdFJlcGxpY2FzUmVxdWVzdBINCgVtb2RlbBgBIAEoCSJAChRMaXN0UmVwbGljYXNSZXNwb25zZRIoCghyZXBsaWNhcxgBIAMoCzIWLmhlZGRsZS52MS5SZXBsaWNhVmlldyKLAgoLUmVwbGljYVZpZXcSEgoKcmVwbGljYV9pZBgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdwcm9maWxlGAMgASgJEiYKBXN0YXRlGAQgASgOMhcuaGVkZGxlLnYxLlJlcGxpY2FTdGF0ZRIOCgZyZWFzb24YBSABKAkSDwoHYWRkcmVzcxgGIAEoCRIkCgZzaGFyZHMYByADKAsyFC5oZWRkbGUudjEuU2hhcmRWaWV3EhMKC2luX3N0YXRlX21zGAggASgEEhYKCWluX2ZsaWdodBgJIAEoDUgAiAEBEg4KBmVuZ2luZRgKIAEoCRIOCgZmYWJyaWMYCyABKAlCDAoKX2luX2ZsaWdodCLtAQoJU2hhcmRWaWV3EhAKCHNoYXJkX2lkGAEgASgJEgwKBG5vZGUYAiABKAkSDAoEcmFuaxgDIAEoDRIkCgVzdGF0ZRgEIAEoDjIVLmhlZGRsZS52MS5TaGFyZFN0YXRlEgwKBGdwdXMYBSADKA0SHwoEaGNhcxgGIAMoCzIRLmhlZGRsZS52MS5IY2FSZWYSEAoDcGlkGAcgASgNSACIAQESDgoGcmVhc29uGAggASgJEg8KB21lc3NhZ2UYCSABKAkSEAoIbG9nX3RhaWwYCiADKAkSEAoIcHJvZ3Jlc3MYCyABKAlCBgoEX3BpZCIUChJMaXN0Um91dGVyc1JlcXVlc3QiPQoTTGlzdFJvdXRlcnNSZXNwb25zZRImCgdyb3V0ZXJzGAEgAygLMhUuaGVkZGxlLnYxLlJvdXRlclZpZXcirgEKClJvdXRlclZpZXcSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEiQKB2FwcGxpZWQYAyABKAsyEy5oZWRkbGUudjEuUmV2aXNpb24SDwoHY3VycmVudBgEIAEoCBIOCgZsZWFzZWQYBSABKAgSFgoObGFzdF9yZXBvcnRfbXMYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgNEg8KB3dhaXRpbmcYCCABKA0iHwoORXhwbGFpblJlcXVlc3QSDQoFbW9kZWwYASABKAkivwEKD0V4cGxhaW5SZXNwb25zZRINCgVtb2RlbBgBIAEoCRIPCgdzdW1tYXJ5GAIgASgJEiwKCnBsYWNlbWVudHMYAyADKAsyGC5oZWRkbGUudjEuUGxhY2VtZW50VmlldxIsCgpyZWplY3Rpb25zGAQgAygLMhguaGVkZGxlLnYxLlJlamVjdGlvblZpZXcSHAoPbGFzdF9hdHRlbXB0X21zGAUgASgESACIAQFCEgoQX2xhc3RfYXR0ZW1wdF9tcyKoAQoNUGxhY2VtZW50VmlldxISCgpyZXBsaWNhX2lkGAEgASgJEg8KB3Byb2ZpbGUYAiABKAkSDQoFbm9kZXMYAyADKAkSNAoGc2NvcmVzGAQgAygLMiQuaGVkZGxlLnYxLlBsYWNlbWVudFZpZXcuU2NvcmVzRW50cnkaLQoLU2NvcmVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASJOCg1SZWplY3Rpb25WaWV3Eg8KB3Byb2ZpbGUYASABKAkSDAoEbm9kZRgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGZGV0YWlsGAQgASgJIi0KDUNvcmRvblJlcXVlc3QSDAoEbm9kZRgBIAEoCRIOCgZyZWFzb24YAiABKAkiMwoOQ29yZG9uUmVzcG9uc2USIQoEbm9kZRgBIAEoCzITLmhlZGRsZS52MS5Ob2RlVmlldyIfCg9VbmNvcmRvblJlcXVlc3QSDAoEbm9kZRgBIAEoCSI1ChBVbmNvcmRvblJlc3BvbnNlEiEKBG5vZGUYASABKAsyEy5oZWRkbGUudjEuTm9kZVZpZXciLAoMRHJhaW5SZXF1ZXN0EgwKBG5vZGUYASABKAkSDgoGcmVhc29uGAIgASgJIjIKDURyYWluUmVzcG9uc2USIQoEbm9kZRgBIAEoCzITLmhlZGRsZS52MS5Ob2RlVmlldyJ5Cg9SZWFkTG9nc1JlcXVlc3QSFAoKcmVwbGljYV9pZBgBIAEoCUgAEhIKCHNoYXJkX2lkGAIgASgJSAASDgoEbm9kZRgDIAEoCUgAEhIKCnRhaWxfbGluZXMYBCABKA0SDgoGZm9sbG93GAUgASgIQggKBnNvdXJjZSI1ChBSZWFkTG9nc1Jlc3BvbnNlEiEKBWxpbmVzGAEgAygLMhIuaGVkZGxlLnYxLkxvZ0xpbmUiJwoHTG9nTGluZRIOCgZzb3VyY2UYASABKAkSDAoEdGV4dBgCIAEoCSIwChJQbGFuQ2F0YWxvZ1JlcXVlc3QSDAoEdGV4dBgBIAEoCRIMCgRmaWxlGAIgASgJIjsKE1BsYW5DYXRhbG9nUmVzcG9uc2USJAoEcGxhbhgBIAEoCzIWLmhlZGRsZS52MS5DYXRhbG9nUGxhbiKWAgoLQ2F0YWxvZ1BsYW4SJwoHY2hhbmdlcxgBIAMoCzIWLmhlZGRsZS52MS5Nb2RlbENoYW5nZRIpCgZzdGFydHMYAiADKAsyGS5oZWRkbGUudjEuUGxhbm5lZFJlcGxpY2ESKAoFc3RvcHMYAyADKAsyGS5oZWRkbGUudjEuUGxhbm5lZFJlcGxpY2ESDAoEa2VwdBgEIAEoDRIrCglzaG9ydGFnZXMYBSADKAsyGC5oZWRkbGUudjEuTW9kZWxTaG9ydGFnZRITCgt3YWl0X3JlYXNvbhgGIAEoCRITCgt3YWl0X2RldGFpbBgHIAEoCRISCgppbmNvbXBsZXRlGAggASgIEhAKCHJldmlzaW9uGAkgASgEIjkKC01vZGVsQ2hhbmdlEg0KBW1vZGVsGAEgASgJEgwKBGtpbmQYAiABKAkSDQoFcGFydHMYAyADKAkiYwoOUGxhbm5lZFJlcGxpY2ESDQoFbW9kZWwYASABKAkSDwoHcHJvZmlsZRgCIAEoCRINCgVub2RlcxgDIAMoCRISCgpyZXBsaWNhX2lkGAQgASgJEg4KBnJlYXNvbhgFIAEoCSJPCg1Nb2RlbFNob3J0YWdlEg0KBW1vZGVsGAEgASgJEg4KBndhbnRlZBgCIAEoDRIPCgdydW5uaW5nGAMgASgNEg4KBmRldGFpbBgEIAEoCSI+ChNBcHBseUNhdGFsb2dSZXF1ZXN0EgwKBHRleHQYASABKAkSDAoEZmlsZRgCIAEoCRILCgN5ZXMYAyABKAgiYwoUQXBwbHlDYXRhbG9nUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoCBIQCghyZXZpc2lvbhgCIAEoBBITCgt3YWl0X3JlYXNvbhgDIAEoCRITCgt3YWl0X2RldGFpbBgEIAEoCTLzBgoMQWRtaW5TZXJ2aWNlEkkKCkdldFZlcnNpb24SHC5oZWRkbGUudjEuR2V0VmVyc2lvblJlcXVlc3QaHS5oZWRkbGUudjEuR2V0VmVyc2lvblJlc3BvbnNlEkYKCUxpc3ROb2RlcxIbLmhlZGRsZS52MS5MaXN0Tm9kZXNSZXF1ZXN0GhwuaGVkZGxlLnYxLkxpc3ROb2Rlc1Jlc3BvbnNlEkkKCkxpc3RNb2RlbHMSHC5oZWRkbGUudjEuTGlzdE1vZGVsc1JlcXVlc3QaHS5oZWRkbGUudjEuTGlzdE1vZGVsc1Jlc3BvbnNlEk8KDExpc3RSZXBsaWNhcxIeLmhlZGRsZS52MS5MaXN0UmVwbGljYXNSZXF1ZXN0Gh8uaGVkZGxlLnYxLkxpc3RSZXBsaWNhc1Jlc3BvbnNlEkwKC0xpc3RSb3V0ZXJzEh0uaGVkZGxlLnYxLkxpc3RSb3V0ZXJzUmVxdWVzdBoeLmhlZGRsZS52MS5MaXN0Um91dGVyc1Jlc3BvbnNlEkAKB0V4cGxhaW4SGS5oZWRkbGUudjEuRXhwbGFpblJlcXVlc3QaGi5oZWRkbGUudjEuRXhwbGFpblJlc3BvbnNlEj0KBkNvcmRvbhIYLmhlZGRsZS52MS5Db3Jkb25SZXF1ZXN0GhkuaGVkZGxlLnYxLkNvcmRvblJlc3BvbnNlEkMKCFVuY29yZG9uEhouaGVkZGxlLnYxLlVuY29yZG9uUmVxdWVzdBobLmhlZGRsZS52MS5VbmNvcmRvblJlc3BvbnNlEjoKBURyYWluEhcuaGVkZGxlLnYxLkRyYWluUmVxdWVzdBoYLmhlZGRsZS52MS5EcmFpblJlc3BvbnNlEkwKC1BsYW5DYXRhbG9nEh0uaGVkZGxlLnYxLlBsYW5DYXRhbG9nUmVxdWVzdBoeLmhlZGRsZS52MS5QbGFuQ2F0YWxvZ1Jlc3BvbnNlEk8KDEFwcGx5Q2F0YWxvZxIeLmhlZGRsZS52MS5BcHBseUNhdGFsb2dSZXF1ZXN0Gh8uaGVkZGxlLnYxLkFwcGx5Q2F0YWxvZ1Jlc3BvbnNlEkUKCFJlYWRMb2dzEhouaGVkZGxlLnYxLlJlYWRMb2dzUmVxdWVzdBobLmhlZGRsZS52MS5SZWFkTG9nc1Jlc3BvbnNlMAFiBnByb3RvMw", [file_heddle_v1_types]);
 
 /**
  * @generated from message heddle.v1.GetVersionRequest
@@ -50,6 +50,39 @@ export type GetVersionResponse = Message<"heddle.v1.GetVersionResponse"> & {
    * @generated from field: bool settled = 4;
    */
   settled: boolean;
+
+  /**
+   * Of the control that answers. One that stands by answers nothing but this call.
+   *
+   * @generated from field: string name = 5;
+   */
+  name: string;
+
+  /**
+   * @generated from field: bool leading = 6;
+   */
+  leading: boolean;
+
+  /**
+   * Who leads when this one does not, as far as it knows; empty when it knows of none.
+   *
+   * @generated from field: string leader = 7;
+   */
+  leader: string;
+
+  /**
+   * host:port of the leader's admin API; empty when it listens on every address.
+   *
+   * @generated from field: string leader_address = 8;
+   */
+  leaderAddress: string;
+
+  /**
+   * Why this control does not know who leads, e.g. that its store does not answer; empty when it does.
+   *
+   * @generated from field: string unsure = 9;
+   */
+  unsure: string;
 };
 
 /**
@@ -862,6 +895,289 @@ export const LogLineSchema: GenMessage<LogLine> = /*@__PURE__*/
   messageDesc(file_heddle_v1_admin, 27);
 
 /**
+ * @generated from message heddle.v1.PlanCatalogRequest
+ */
+export type PlanCatalogRequest = Message<"heddle.v1.PlanCatalogRequest"> & {
+  /**
+   * The catalog itself.
+   *
+   * @generated from field: string text = 1;
+   */
+  text: string;
+
+  /**
+   * What complaints about it call it.
+   *
+   * @generated from field: string file = 2;
+   */
+  file: string;
+};
+
+/**
+ * Describes the message heddle.v1.PlanCatalogRequest.
+ * Use `create(PlanCatalogRequestSchema)` to create a new message.
+ */
+export const PlanCatalogRequestSchema: GenMessage<PlanCatalogRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 28);
+
+/**
+ * @generated from message heddle.v1.PlanCatalogResponse
+ */
+export type PlanCatalogResponse = Message<"heddle.v1.PlanCatalogResponse"> & {
+  /**
+   * @generated from field: heddle.v1.CatalogPlan plan = 1;
+   */
+  plan?: CatalogPlan | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.PlanCatalogResponse.
+ * Use `create(PlanCatalogResponseSchema)` to create a new message.
+ */
+export const PlanCatalogResponseSchema: GenMessage<PlanCatalogResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 29);
+
+/**
+ * What a catalog would come to, if every engine that is started comes up.
+ *
+ * @generated from message heddle.v1.CatalogPlan
+ */
+export type CatalogPlan = Message<"heddle.v1.CatalogPlan"> & {
+  /**
+   * @generated from field: repeated heddle.v1.ModelChange changes = 1;
+   */
+  changes: ModelChange[];
+
+  /**
+   * @generated from field: repeated heddle.v1.PlannedReplica starts = 2;
+   */
+  starts: PlannedReplica[];
+
+  /**
+   * @generated from field: repeated heddle.v1.PlannedReplica stops = 3;
+   */
+  stops: PlannedReplica[];
+
+  /**
+   * Replicas that go on as they are.
+   *
+   * @generated from field: uint32 kept = 4;
+   */
+  kept: number;
+
+  /**
+   * Models of which fewer would run than are wanted.
+   *
+   * @generated from field: repeated heddle.v1.ModelShortage shortages = 5;
+   */
+  shortages: ModelShortage[];
+
+  /**
+   * Why applying it needs a person's yes, as a closed word; empty when it does not.
+   *
+   * @generated from field: string wait_reason = 6;
+   */
+  waitReason: string;
+
+  /**
+   * @generated from field: string wait_detail = 7;
+   */
+  waitDetail: string;
+
+  /**
+   * There is more to do than was looked at.
+   *
+   * @generated from field: bool incomplete = 8;
+   */
+  incomplete: boolean;
+
+  /**
+   * The applied catalog that it was compared with.
+   *
+   * @generated from field: uint64 revision = 9;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message heddle.v1.CatalogPlan.
+ * Use `create(CatalogPlanSchema)` to create a new message.
+ */
+export const CatalogPlanSchema: GenMessage<CatalogPlan> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 30);
+
+/**
+ * How a model differs from what is acted on.
+ *
+ * @generated from message heddle.v1.ModelChange
+ */
+export type ModelChange = Message<"heddle.v1.ModelChange"> & {
+  /**
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * "added", "removed", "replaced" (its engines change) or "changed" (no engine does).
+   *
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * What differs, e.g. "scaling", "profile fp8"; empty for a whole model.
+   *
+   * @generated from field: repeated string parts = 3;
+   */
+  parts: string[];
+};
+
+/**
+ * Describes the message heddle.v1.ModelChange.
+ * Use `create(ModelChangeSchema)` to create a new message.
+ */
+export const ModelChangeSchema: GenMessage<ModelChange> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 31);
+
+/**
+ * @generated from message heddle.v1.PlannedReplica
+ */
+export type PlannedReplica = Message<"heddle.v1.PlannedReplica"> & {
+  /**
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * @generated from field: string profile = 2;
+   */
+  profile: string;
+
+  /**
+   * @generated from field: repeated string nodes = 3;
+   */
+  nodes: string[];
+
+  /**
+   * Of one that would be stopped; empty for one that would be started.
+   *
+   * @generated from field: string replica_id = 4;
+   */
+  replicaId: string;
+
+  /**
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message heddle.v1.PlannedReplica.
+ * Use `create(PlannedReplicaSchema)` to create a new message.
+ */
+export const PlannedReplicaSchema: GenMessage<PlannedReplica> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 32);
+
+/**
+ * @generated from message heddle.v1.ModelShortage
+ */
+export type ModelShortage = Message<"heddle.v1.ModelShortage"> & {
+  /**
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * @generated from field: uint32 wanted = 2;
+   */
+  wanted: number;
+
+  /**
+   * @generated from field: uint32 running = 3;
+   */
+  running: number;
+
+  /**
+   * Why, e.g. "0/12 nodes fit: 7 gpus_free".
+   *
+   * @generated from field: string detail = 4;
+   */
+  detail: string;
+};
+
+/**
+ * Describes the message heddle.v1.ModelShortage.
+ * Use `create(ModelShortageSchema)` to create a new message.
+ */
+export const ModelShortageSchema: GenMessage<ModelShortage> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 33);
+
+/**
+ * @generated from message heddle.v1.ApplyCatalogRequest
+ */
+export type ApplyCatalogRequest = Message<"heddle.v1.ApplyCatalogRequest"> & {
+  /**
+   * @generated from field: string text = 1;
+   */
+  text: string;
+
+  /**
+   * @generated from field: string file = 2;
+   */
+  file: string;
+
+  /**
+   * Also when it is empty, or would stop more than a quarter of what runs.
+   *
+   * @generated from field: bool yes = 3;
+   */
+  yes: boolean;
+};
+
+/**
+ * Describes the message heddle.v1.ApplyCatalogRequest.
+ * Use `create(ApplyCatalogRequestSchema)` to create a new message.
+ */
+export const ApplyCatalogRequestSchema: GenMessage<ApplyCatalogRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 34);
+
+/**
+ * @generated from message heddle.v1.ApplyCatalogResponse
+ */
+export type ApplyCatalogResponse = Message<"heddle.v1.ApplyCatalogResponse"> & {
+  /**
+   * False when it waits for a yes; then nothing has changed.
+   *
+   * @generated from field: bool applied = 1;
+   */
+  applied: boolean;
+
+  /**
+   * Applied catalogs so far, this one included; unchanged when it was acted on already.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+
+  /**
+   * @generated from field: string wait_reason = 3;
+   */
+  waitReason: string;
+
+  /**
+   * @generated from field: string wait_detail = 4;
+   */
+  waitDetail: string;
+};
+
+/**
+ * Describes the message heddle.v1.ApplyCatalogResponse.
+ * Use `create(ApplyCatalogResponseSchema)` to create a new message.
+ */
+export const ApplyCatalogResponseSchema: GenMessage<ApplyCatalogResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 35);
+
+/**
  * Spoken by operators: ctl, the console and Ansible.
  *
  * @generated from service heddle.v1.AdminService
@@ -946,6 +1262,26 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof DrainRequestSchema;
     output: typeof DrainResponseSchema;
+  },
+  /**
+   * What a catalog would start, stop and change; nothing is done.
+   *
+   * @generated from rpc heddle.v1.AdminService.PlanCatalog
+   */
+  planCatalog: {
+    methodKind: "unary";
+    input: typeof PlanCatalogRequestSchema;
+    output: typeof PlanCatalogResponseSchema;
+  },
+  /**
+   * Acts on a catalog from now on.
+   *
+   * @generated from rpc heddle.v1.AdminService.ApplyCatalog
+   */
+  applyCatalog: {
+    methodKind: "unary";
+    input: typeof ApplyCatalogRequestSchema;
+    output: typeof ApplyCatalogResponseSchema;
   },
   /**
    * Lines of a replica's leader, of one shard, or of a node's agent.

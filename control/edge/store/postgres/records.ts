@@ -1,0 +1,76 @@
+/** One stored fact as the statements that write it. */
+import type { TransactionSql } from "postgres";
+import { HeddleError } from "@heddle/proto/error";
+import type { StoreRecord } from "../../../core/store_record.ts";
+import { catalogHash } from "../catalog_hash.ts";
+import { type DecisionRow, decisionRow } from "../decision_rows.ts";
+
+/** Writes one record; the newest of each kind and subject stays. Throws for a term that is lower. */
+export async function writeRecord(sql: TransactionSql, record: StoreRecord): Promise<void> {
+  switch (record.kind) {
+    case "term":
+      return await writeTerm(sql, record.term);
+    case "known_node":
+      await (record.known
+        ? sql`INSERT INTO known_node VALUES (${record.node}) ON CONFLICT DO NOTHING`
+        : sql`DELETE FROM known_node WHERE name = ${record.node}`);
+      return;
+    case "catalog":
+      return await writeCatalog(sql, record);
+    case "catalog_file":
+      await sql`
+        INSERT INTO catalog_file VALUES (1, ${record.control}, ${record.hash})
+        ON CONFLICT (id) DO UPDATE SET control = excluded.control, hash = excluded.hash`;
+      return;
+    case "node_decision":
+    case "paused":
+    case "scale":
+    case "labels":
+      return await writeDecision(sql, decisionRow(record));
+    case "audit": {
+      // Times of a monotonic clock may have fractions.
+      const { by, action, subject, reason } = record;
+      await sql`
+        INSERT INTO audit (at, by, action, subject, reason)
+        VALUES (${Math.round(record.at)}, ${by}, ${action}, ${subject}, ${reason})`;
+      return;
+    }
+    default:
+      record satisfies never;
+  }
+}
+
+async function writeTerm(sql: TransactionSql, term: number): Promise<void> {
+  const [row] = await sql`SELECT term FROM term`;
+  const stored = Number(row?.["term"]);
+  if (term < stored) {
+    throw new HeddleError(
+      "failed_precondition",
+      `Cannot save term ${term}: the store already has ${stored}`,
+    );
+  }
+  await sql`UPDATE term SET term = ${term}`;
+}
+
+async function writeCatalog(
+  sql: TransactionSql,
+  { text, revision }: { readonly text: string; readonly revision: number },
+): Promise<void> {
+  await sql`
+    INSERT INTO catalog VALUES (1, ${text}, ${revision})
+    ON CONFLICT (id) DO UPDATE SET text = excluded.text, revision = excluded.revision`;
+  await sql`
+    INSERT INTO applied_catalog VALUES (${catalogHash(text)}, ${revision})
+    ON CONFLICT (hash) DO UPDATE SET revision = excluded.revision`;
+}
+
+async function writeDecision(
+  sql: TransactionSql,
+  { kind, subject, value }: DecisionRow,
+): Promise<void> {
+  await (value === undefined
+    ? sql`DELETE FROM decision WHERE kind = ${kind} AND subject = ${subject}`
+    : sql`
+      INSERT INTO decision VALUES (${kind}, ${subject}, ${value})
+      ON CONFLICT (kind, subject) DO UPDATE SET value = excluded.value`);
+}

@@ -1,0 +1,185 @@
+/**
+ * The store in PostgreSQL, for several controls of which one leads. The lease ends by the database's
+ * clock; every write names the epoch that it belongs to, so that what a deposed control still sends
+ * changes nothing.
+ */
+import type { Row, TransactionSql } from "postgres";
+import { HeddleError } from "@heddle/proto/error";
+import {
+  type Claim,
+  type ClaimAnswer,
+  type Held,
+  judgeClaim,
+  type LeaseRow,
+} from "../../../core/lease/claim.ts";
+import type { Audit, StoreRecord } from "../../../core/store_record.ts";
+import { decisionsOf } from "../decision_rows.ts";
+import type { Store, Stored } from "../store.ts";
+import { writeRecord } from "./records.ts";
+import { migrate } from "./schema.ts";
+import { PostgresSession, type PostgresSettings } from "./session.ts";
+
+/** Opens nothing yet: a database that is away must not keep control from starting to wait for it. */
+export function openPostgresStore(settings: PostgresSettings): Store {
+  return new PostgresStore(new PostgresSession(settings));
+}
+
+class PostgresStore implements Store {
+  readonly #session: PostgresSession;
+  #migrated = false;
+  #held: Held | undefined;
+
+  constructor(session: PostgresSession) {
+    this.#session = session;
+  }
+
+  async claim(claim: Claim): Promise<ClaimAnswer> {
+    const { holder, leaseMs } = claim;
+    await this.#migrate();
+    const { answer } = await this.#session.transaction("claim the lease", async (sql) => {
+      const mine = this.#held ?? { holder, epoch: 0, writes: 0 };
+      await sql`SELECT FROM lease FOR UPDATE`;
+      // Asked again under the lock: waiting for it takes time.
+      const [found] = await sql`
+        SELECT holder, name, address, epoch, writes, (SELECT term FROM term) AS term,
+          extract(epoch FROM ends_at - clock_timestamp())::float8 * 1000 AS remaining_ms
+        FROM lease`;
+      const row = leaseRowOf(found);
+      const verdict = judgeClaim(row, mine);
+      if (verdict === "held") return { answer: heldBy(found, row), held: undefined };
+      const taken = verdict === "take"
+        ? await takeLease(sql, claim, row)
+        : { epoch: row.epoch, term: Number(found?.["term"]) };
+      await sql`
+        UPDATE lease SET ends_at = clock_timestamp() + ${leaseMs}::float8 * interval '1 ms'`;
+      const answer: ClaimAnswer = { kind: "granted", ...taken, validMs: leaseMs };
+      const writes = verdict === "take" ? 0 : row.writes;
+      return { answer, held: { holder, epoch: taken.epoch, writes } };
+    }, ({ held }) => this.#held = held);
+    return answer;
+  }
+
+  async release(): Promise<void> {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held === undefined) return;
+    const { holder, epoch } = held;
+    await this.#session.transaction("give back the lease", async (sql) => {
+      await sql`
+        UPDATE lease SET ends_at = clock_timestamp(), holder = ''
+        WHERE holder = ${holder} AND epoch = ${epoch}`;
+    });
+  }
+
+  load(): Promise<Stored> {
+    return this.#session.transaction("read", async (sql) => {
+      await sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
+      const [catalog] = await sql`SELECT text, revision FROM catalog`;
+      const [file] = await sql`SELECT control, hash FROM catalog_file`;
+      const text = (row: Row, name: string) => String(row[name]);
+      return {
+        knownNodes: new Set((await sql`SELECT name FROM known_node`).map((r) => text(r, "name"))),
+        decisions: decisionsOf(
+          (await sql`SELECT kind, subject, value FROM decision`).map((row) => ({
+            kind: text(row, "kind"),
+            subject: text(row, "subject"),
+            value: text(row, "value"),
+          })),
+        ),
+        catalog: catalog && { text: text(catalog, "text"), revision: Number(catalog["revision"]) },
+        appliedCatalogs: new Set(
+          (await sql`SELECT hash FROM applied_catalog`).map((row) => text(row, "hash")),
+        ),
+        catalogFile: file && { control: text(file, "control"), hash: text(file, "hash") },
+      };
+    });
+  }
+
+  async persist(records: readonly StoreRecord[]): Promise<void> {
+    // Counted only once it is sure: a write whose fate is unknown ends the epoch if it arrived.
+    const count = (held: Held) => {
+      if (this.#held?.epoch === held.epoch) this.#held = held;
+    };
+    const epoch = this.#held?.epoch;
+    await this.#session.transaction("write", async (sql) => {
+      const held = this.#held;
+      // What was decided in one epoch is not written in another.
+      if (held === undefined || held.epoch !== epoch) throw leadsNoMore();
+      if (records.length === 0) return held;
+      const { holder, writes } = held;
+      const { count } = await sql`
+        UPDATE lease SET writes = writes + 1
+        WHERE holder = ${holder} AND epoch = ${epoch} AND writes = ${writes}`;
+      if (count !== 1) throw leadsNoMore();
+      for (const record of records) await writeRecord(sql, record);
+      return { ...held, writes: writes + 1 };
+    }, count);
+  }
+
+  audit(limit: number): Promise<readonly Audit[]> {
+    return this.#session.transaction("read the audit trail", async (sql) => {
+      const rows = await sql`
+        SELECT at, by, action, subject, reason FROM audit ORDER BY id DESC LIMIT ${limit}`;
+      return rows.map(auditOf);
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#session.close();
+  }
+
+  async #migrate(): Promise<void> {
+    if (this.#migrated) return;
+    await this.#session.transaction("bring the schema up to date", migrate);
+    this.#migrated = true;
+  }
+}
+
+async function takeLease(
+  sql: TransactionSql,
+  { holder, name, address }: Claim,
+  row: LeaseRow,
+): Promise<{ epoch: number; term: number }> {
+  const epoch = row.epoch + 1;
+  await sql`
+    UPDATE lease SET holder = ${holder}, name = ${name}, address = ${address},
+      epoch = ${epoch}, writes = 0`;
+  const [next] = await sql`UPDATE term SET term = term + 1 RETURNING term`;
+  return { epoch, term: Number(next?.["term"]) };
+}
+
+function leaseRowOf(row: Row | undefined): LeaseRow {
+  return {
+    holder: String(row?.["holder"]),
+    epoch: Number(row?.["epoch"]),
+    writes: Number(row?.["writes"]),
+    remainingMs: Number(row?.["remaining_ms"]),
+  };
+}
+
+function heldBy(row: Row | undefined, { remainingMs }: LeaseRow): ClaimAnswer {
+  const by = {
+    name: String(row?.["name"]),
+    address: String(row?.["address"]),
+    term: Number(row?.["term"]),
+  };
+  return { kind: "held", by, remainingMs };
+}
+
+function auditOf(row: Row): Audit {
+  return {
+    kind: "audit",
+    at: Number(row["at"]),
+    by: String(row["by"]),
+    action: String(row["action"]),
+    subject: String(row["subject"]),
+    reason: String(row["reason"]),
+  };
+}
+
+function leadsNoMore(): HeddleError {
+  return new HeddleError(
+    "failed_precondition",
+    "Cannot write in the store: this control does not lead, or the store is not as it left it",
+  );
+}

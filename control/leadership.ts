@@ -1,0 +1,151 @@
+/**
+ * One time of leading, from a granted lease to its end: the world and the loop that owns it, the
+ * streams and watches that hang on it, and the catalog's file. Nothing of it outlives its end.
+ */
+import type { ServiceImpl } from "@connectrpc/connect";
+import { logger } from "@heddle/common/log";
+import { spawnTask } from "@heddle/common/task";
+import type { HeddleError } from "@heddle/proto/error";
+import type { AgentService } from "@heddle/proto/gen/agent";
+import type { RouterService } from "@heddle/proto/gen/router";
+import { MONOTONIC_CLOCK } from "./clock.ts";
+import type { Settings } from "./config.ts";
+import { judgeCatalog } from "./core/catalog/judge_catalog.ts";
+import { startWorld, type World } from "./core/world.ts";
+import { agentRpc } from "./edge/agent_rpc.ts";
+import type { Realm } from "./edge/caller.ts";
+import { CatalogWatch } from "./edge/catalog_watch.ts";
+import type { ControlMetrics } from "./edge/control_metrics.ts";
+import { LogRequests } from "./edge/log_requests.ts";
+import { NodeStreams } from "./edge/node_streams.ts";
+import { routerRpc } from "./edge/router_rpc.ts";
+import type { Store, Stored } from "./edge/store/store.ts";
+import { WatchHub } from "./edge/watch/hub.ts";
+import { effectsOf, hooksOf } from "./effects.ts";
+import { createLoop, type Loop } from "./loop.ts";
+import { startCatalog } from "./start_catalog.ts";
+
+const log = logger("control");
+
+export interface Leadership {
+  readonly loop: Loop;
+  readonly streams: NodeStreams;
+  readonly hub: WatchHub;
+  readonly logs: LogRequests;
+  readonly catalogWatch: CatalogWatch;
+  readonly agents: ServiceImpl<typeof AgentService>;
+  readonly routers: ServiceImpl<typeof RouterService>;
+  /** Nothing is decided or sent from here on; every stream ends with `reason`. Idempotent. */
+  end(reason: HeddleError): Promise<void>;
+}
+
+export interface LeadOptions {
+  readonly settings: Settings;
+  readonly realm: Realm;
+  readonly store: Store;
+  readonly metrics: ControlMetrics;
+  /** Stored already. */
+  readonly term: number;
+  /** False while another control may lead. */
+  readonly sure: () => boolean;
+}
+
+/**
+ * Begins to lead with what is stored. Throws `system` when the store does not answer, and
+ * `failed_precondition` when it holds what this version cannot act on.
+ */
+export async function lead(options: LeadOptions): Promise<Leadership> {
+  const { settings, store } = options;
+  const stored = await store.load();
+  const { world, invalidCatalog } = startingWorld(options, stored);
+  const brain = startBrain(world, options, stored);
+  const { loop, streams, hub, catalogWatch } = brain;
+  await catalogWatch.check();
+  if (invalidCatalog !== undefined && loop.world().catalog.text === "") {
+    loop.stop();
+    throw invalidCatalog;
+  }
+  const stopWatch = new AbortController();
+  const watching = catalogWatch.run(stopWatch.signal);
+  spawnTask("catalog watch", () => watching);
+  log.info("Leading", { control: settings.name, term: world.term });
+  return {
+    ...brain,
+    async end(reason) {
+      loop.stop();
+      stopWatch.abort();
+      streams.closeAll(reason);
+      hub.closeAll(reason);
+      await watching;
+    },
+  };
+}
+
+function startingWorld(
+  { settings, term }: LeadOptions,
+  stored: Stored,
+): { world: World; invalidCatalog: HeddleError | undefined } {
+  const { state, invalid } = startCatalog(stored.catalog, settings.catalogFile);
+  const world = startWorld({
+    cluster: settings.cluster,
+    // The lease came with a term of its own, one above what was stored.
+    storedTerm: term - 1,
+    catalog: state,
+    knownNodes: stored.knownNodes,
+    decisions: stored.decisions,
+    timings: settings.timings,
+  }, MONOTONIC_CLOCK.now());
+  log.info("Starting", {
+    cluster: world.cluster,
+    term: world.term,
+    knownNodes: world.knownNodes.size,
+    catalogRevision: state.revision,
+  });
+  return { world, invalidCatalog: invalid };
+}
+
+function startBrain(
+  world: World,
+  { settings, realm, store, metrics, sure }: LeadOptions,
+  stored: Stored,
+): Omit<Leadership, "end"> {
+  const streams = new NodeStreams((node) => {
+    log.info("Node disconnected", { node });
+    logs.nodeGone(node);
+    spawnTask("node disconnected", () => loop.dispatch({ kind: "stream_closed", node }));
+  });
+  const logs = new LogRequests((node, message) => streams.send(node, message));
+  const hub = new WatchHub(world.published);
+  const loop = createLoop({
+    world,
+    clock: MONOTONIC_CLOCK,
+    effects: effectsOf({ streams, hub, store, metrics, sure }),
+    hooks: hooksOf(metrics),
+  });
+  const catalogWatch = new CatalogWatch({
+    file: settings.catalogFile,
+    past: pastOf(stored, settings.name),
+    loop,
+    current: () => loop.world().catalog,
+    judge: (catalog) => judgeCatalog(loop.world(), catalog, loop.now()),
+    onState: (state) => metrics.catalogState(state),
+    remember: (hash) => store.persist([{ kind: "catalog_file", control: settings.name, hash }]),
+  });
+  return {
+    loop,
+    streams,
+    hub,
+    logs,
+    catalogWatch,
+    agents: agentRpc({ realm, streams, logs, loop }),
+    routers: routerRpc({ realm, hub, loop }),
+  };
+}
+
+// What another control had in its own file says nothing about ours.
+function pastOf({ catalogFile, appliedCatalogs }: Stored, name: string) {
+  return {
+    seen: catalogFile?.control === name ? catalogFile.hash : undefined,
+    applied: appliedCatalogs,
+  };
+}
