@@ -119,6 +119,10 @@ export const configSchema = z.strictObject({
       `${first}–${last} has no room for a block of ${block} ports`,
     );
   }
+  // systemd binds files below it into units, and takes these for the end of a path.
+  if (config.launcher === "systemd" && /[\s:\\"']/.test(config.state_directory)) {
+    complain(["state_directory"], "with launcher systemd want no blanks, colons or quotes in it");
+  }
   if (config.model_dirs.length === 0) complain(["model_dirs"], "want at least one folder");
 });
 

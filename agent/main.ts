@@ -90,8 +90,10 @@ async function readConfig(flags: ProgramFlags): Promise<Config> {
     ...(sysfs === undefined ? {} : { sysfs_root: sysfs }),
     ...(tls === undefined ? {} : { tls: tlsFilesIn(tls) }),
   };
+  // What stops engines must know how they were started, where that is written down.
   const alone = control !== undefined || flags.extra["inventory"] !== undefined ||
-    flags.extra["stop-engines"] !== undefined;
+    flags.extra["stop-engines"] !== undefined &&
+      (state !== undefined || !await isThere(CONFIG_FILE));
   if (flags.config === undefined && alone) {
     // Flags are a small document, read by the same rules. What needs no control dials none.
     const document = { control: ["http://127.0.0.1:7443"], ...given };
@@ -99,6 +101,10 @@ async function readConfig(flags: ProgramFlags): Promise<Config> {
   }
   const config = await loadConfig(configSchema, flags.config ?? CONFIG_FILE);
   return parsed({ ...config, ...given }, "flags");
+}
+
+async function isThere(file: string): Promise<boolean> {
+  return await Deno.stat(file).then(() => true, () => false);
 }
 
 function parsed(document: Record<string, unknown>, file: string): Config {

@@ -2,7 +2,7 @@
  * The transient unit that one process of an engine runs as. Its name is its mark: whatever is called
  * like that is ours, whoever started it. What it may do is decided here; systemd holds it to that.
  */
-import { exitRecorder } from "./exit_record.ts";
+import { EXIT_RECORD_PLACE, EXIT_RECORDER } from "./exit_record.ts";
 
 const PREFIX = "heddle-engine-";
 const SUFFIX = ".service";
@@ -101,8 +101,8 @@ export function startArguments(unit: EngineUnit): readonly string[] {
     `StateDirectory=${ENGINE_HOME_STATE}`,
     "StateDirectoryMode=0700",
     "UMask=0022",
-    // As root and outside of the sandbox: the record lies where the engine may not write.
-    `ExecStopPost=+${exitRecorder(unit.exitFile).map(quoteWord).join(" ")}`,
+    `BindPaths=${unit.exitFile}:${EXIT_RECORD_PLACE}`,
+    `ExecStopPost=${EXIT_RECORDER.map(quoteWord).join(" ")}`,
     // SIGTERM to the engine alone, which knows how to end its workers. What is left when it has
     // ended, however it ended, is killed at once: it would hold GPUs for nobody.
     "KillMode=mixed",

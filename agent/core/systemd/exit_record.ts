@@ -1,54 +1,52 @@
 /**
  * The record of how a unit ended, written by systemd's own hand: also when no agent runs. It is a
  * line of shell and no program of a release, because an engine outlives the release it came with.
+ *
+ * What systemd 252 writes down of a transient unit it reads differently at the next daemon-reload:
+ * `ExecStopPost=+` is lost, and so is whatever has a dollar or a semicolon in it. So the line has
+ * neither, and runs as the engine's user. The file is bound into the unit's own view, where the
+ * engine can write to it too; that is why nothing but a unit that has ended makes it true.
  */
-import { z } from "zod";
 import type { ExitRecord } from "../shard/shard.ts";
 
-// Its words are systemd's: nothing in them needs escaping.
-const SCRIPT = `umask 077 && printf ` +
-  `'{"version":1,"service_result":"%s","exit_code":"%s","exit_status":"%s"}\\n' ` +
-  `"$SERVICE_RESULT" "$EXIT_CODE" "$EXIT_STATUS" >"$1.tmp" && mv -f "$1.tmp" "$1"`;
+/** Where a unit sees its record. */
+export const EXIT_RECORD_PLACE = "/run/heddle-engine-exit";
 
-const schema = z.object({
-  version: z.literal(1),
-  /** "success", "exit-code", "signal", "timeout", "oom-kill", … */
-  service_result: z.string(),
-  /** "exited", "killed" or "dumped"; empty when no process was started. */
-  exit_code: z.string(),
-  /** A number, or a signal's name without SIG. */
-  exit_status: z.string(),
-});
+/** Of a record, and of the file before there is one: a full disk then has no need of more. */
+export const EXIT_RECORD_BYTES = 512;
 
-/** Command line that writes the record to `file`, whole or not at all. */
-export function exitRecorder(file: string): readonly string[] {
-  return ["/bin/sh", "-c", SCRIPT, "sh", file];
-}
+/** First line of a record in this form. */
+const FORM = "heddle-exit-1";
+
+// Written over what is there, not anew.
+const SCRIPT = `(echo ${FORM} && /usr/bin/printenv SERVICE_RESULT EXIT_CODE EXIT_STATUS) ` +
+  `1<>${EXIT_RECORD_PLACE}`;
+
+/** Command line that writes the record. */
+export const EXIT_RECORDER: readonly string[] = ["/bin/sh", "-c", SCRIPT];
 
 /** Undefined when `text` is no record, or tells of no process. */
 export function decodeExitRecord(text: string): ExitRecord | undefined {
   const parsed = parse(text);
   if (parsed === undefined) return undefined;
-  const { exit_code, exit_status } = parsed;
-  const outOfMemory = parsed.service_result === "oom-kill";
-  if (exit_code === "exited") {
-    return /^\d+$/.test(exit_status)
-      ? { code: Number(exit_status), signal: "", outOfMemory }
-      : undefined;
+  const { code, status } = parsed;
+  const outOfMemory = parsed.result === "oom-kill";
+  if (code === "exited") {
+    return /^\d+$/.test(status) ? { code: Number(status), signal: "", outOfMemory } : undefined;
   }
-  if (exit_code !== "killed" && exit_code !== "dumped") return undefined;
-  const number = SIGNALS.indexOf(exit_status);
+  if (code !== "killed" && code !== "dumped") return undefined;
+  const number = SIGNALS.indexOf(status);
   return {
     ...(number > 0 ? { code: 128 + number } : {}),
-    signal: `SIG${exit_status}`,
+    signal: `SIG${status}`,
     outOfMemory,
   };
 }
 
 /** Why systemd could not even start the program; undefined when it could, or nobody knows. */
 export function startFailure(text: string): string | undefined {
-  const { exit_code, exit_status } = parse(text) ?? {};
-  return exit_code === "exited" ? START_FAILURES[exit_status ?? ""] : undefined;
+  const { code, status } = parse(text) ?? {};
+  return code === "exited" ? START_FAILURES[status ?? ""] : undefined;
 }
 
 /** Exit codes of systemd's own between fork and exec: `man systemd.exec`. */
@@ -66,12 +64,20 @@ const START_FAILURES: Readonly<Record<string, string>> = {
   "238": "its state directory could not be made",
 };
 
-function parse(text: string): z.output<typeof schema> | undefined {
-  try {
-    return schema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+interface Parsed {
+  /** "success", "exit-code", "signal", "timeout", "oom-kill", … */
+  readonly result: string;
+  /** "exited", "killed" or "dumped". */
+  readonly code: string;
+  /** A number, or a signal's name without SIG. */
+  readonly status: string;
+}
+
+function parse(text: string): Parsed | undefined {
+  const [, result, code, status] =
+    /^heddle-exit-1\n([a-z-]+)\n([a-z]+)\n([A-Z0-9]+)\n/.exec(text) ?? [];
+  if (result === undefined || code === undefined || status === undefined) return undefined;
+  return { result, code, status };
 }
 
 /** Linux's signals by number, alike on x86-64 and arm64. */

@@ -4,14 +4,18 @@
  * becomes of the agent reaches it; and systemd itself writes down how it ended.
  */
 import { dirname, join } from "node:path";
-import { readTextIfExists, writeFileAtomic } from "@heddle/common/atomic_file";
+import { writeFileAtomic } from "@heddle/common/atomic_file";
 import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
 import { HeddleError } from "@heddle/proto/error";
 import type { ExitRecord, ProcessRef } from "../../core/shard/shard.ts";
 import { ENGINE_UNITS, handleOf, startArguments, unitOf } from "../../core/systemd/engine_unit.ts";
 import { environmentFile } from "../../core/systemd/env_file.ts";
-import { decodeExitRecord, startFailure } from "../../core/systemd/exit_record.ts";
+import {
+  decodeExitRecord,
+  EXIT_RECORD_BYTES,
+  startFailure,
+} from "../../core/systemd/exit_record.ts";
 import { environmentFileOf, parseShow, pidIn, type Properties } from "../../core/systemd/show.ts";
 import type { Launcher, LaunchRequest, LiveProcess, Signal } from "./launcher.ts";
 import { callShim } from "./shim.ts";
@@ -23,6 +27,10 @@ const log = logger("agent", "launcher");
 const EXIT_POLL_MS = 250;
 /** Between looks at the unit itself, which may end without one: the disk was full. */
 const UNIT_POLL_MS = 3_000;
+
+/** From a failed start to its record, which systemd writes when it has told of the failure. */
+const RECORD_MS_MAX = 10_000;
+const RECORD_POLL_MS = 20;
 
 const ENV_FILE = "env";
 const LOG_FILE = "log";
@@ -64,7 +72,11 @@ export class SystemdLauncher implements Launcher {
     }
     const unit = unitOf(handle);
     const envFile = join(directory, ENV_FILE);
+    const exitFile = join(directory, EXIT_FILE);
     await writeFileAtomic(envFile, environmentFile(env));
+    await writeFileAtomic(exitFile, " ".repeat(EXIT_RECORD_BYTES));
+    // Its user writes there, and reaches it through the unit's own view alone.
+    await Deno.chmod(exitFile, 0o666);
     const sibling = (await this.list()).find((each) =>
       each.whole && dirname(each.directory) === dirname(directory)
     );
@@ -77,15 +89,12 @@ export class SystemdLauncher implements Launcher {
         variables: Object.keys(env),
         envFile,
         logFile: this.logFile(directory),
-        exitFile: join(directory, EXIT_FILE),
+        exitFile,
         user: this.#options.user,
         sibling: sibling === undefined ? undefined : unitOf(sibling.handle),
       }),
     );
-    if (code !== 0) {
-      const why = await this.#whyNotStarted(directory) ?? (stderr || this.#whereToLook(unit));
-      throw new HeddleError("system", `Cannot start ${name} as ${unit}: ${why}`);
-    }
+    if (code !== 0) await this.#demandThatItRan(request, stderr);
     const [shown] = await this.#show(unit);
     // One that has ended by now has no pid any more; its record is there, or about to be.
     return {
@@ -149,18 +158,18 @@ export class SystemdLauncher implements Launcher {
   ): Promise<ExitRecord | undefined> {
     const file = join(directory, EXIT_FILE);
     let nextLookAt = 0;
-    for (let gone = false;;) {
-      // Read once more after the unit was seen to be gone: what it wrote, it wrote before.
-      const text = await this.#readExit(file);
+    for (;;) {
+      const written = await this.#readRecord(file) !== undefined;
       signal.throwIfAborted();
-      if (text !== undefined) return decodeExitRecord(text);
-      if (gone) return undefined;
-      if (performance.now() >= nextLookAt) {
-        gone = await this.#isGone(process);
+      if (written || performance.now() >= nextLookAt) {
         nextLookAt = performance.now() + UNIT_POLL_MS;
-      } else {
-        await delay(EXIT_POLL_MS, signal);
+        // Read once more after the unit was seen to be gone: what it wrote, it wrote before.
+        if (await this.#isGone(process.handle)) {
+          const record = await this.#readRecord(file);
+          return record === undefined ? undefined : decodeExitRecord(record);
+        }
       }
+      await delay(EXIT_POLL_MS, signal);
     }
   }
 
@@ -180,7 +189,7 @@ export class SystemdLauncher implements Launcher {
     return parseShow(stdout);
   }
 
-  async #isGone({ handle }: ProcessRef): Promise<boolean> {
+  async #isGone(handle: string): Promise<boolean> {
     try {
       const [shown] = await this.#show(unitOf(handle));
       return shown === undefined || shown.LoadState === "not-found" ||
@@ -192,21 +201,34 @@ export class SystemdLauncher implements Launcher {
     }
   }
 
-  async #readExit(file: string): Promise<string | undefined> {
+  /** Undefined while there is none. Of what an engine may have put there only the start is read. */
+  async #readRecord(file: string): Promise<string | undefined> {
     try {
-      return await readTextIfExists(file);
+      using open = await Deno.open(file);
+      const bytes = new Uint8Array(EXIT_RECORD_BYTES);
+      const count = await open.read(bytes) ?? 0;
+      const text = new TextDecoder().decode(bytes.subarray(0, count));
+      return text.trim() === "" ? undefined : text;
     } catch (error) {
-      log.warning("Cannot read how a process ended", { file, error });
+      if (!(error instanceof Deno.errors.NotFound)) {
+        log.warning("Cannot read how a process ended", { file, error });
+      }
       return undefined;
     }
   }
 
-  // systemd-run only says that the job failed; the record has the reason.
-  async #whyNotStarted(directory: string): Promise<string | undefined> {
-    return startFailure(await this.#readExit(join(directory, EXIT_FILE)) ?? "");
-  }
-  // Without its user even the recorder cannot be started.
-  #whereToLook(unit: string): string {
-    return `see that user ${this.#options.user} exists, and what systemd says: journalctl -u ${unit}`;
+  // A program that ends with an error as soon as it runs looks to systemd-run like one that could not
+  // be started. The record tells them apart: one that ran is one that ended, and is told as such.
+  async #demandThatItRan({ name, handle, directory }: LaunchRequest, said: string): Promise<void> {
+    const unit = unitOf(handle);
+    const deadline = AbortSignal.timeout(RECORD_MS_MAX);
+    while (!deadline.aborted && !await this.#isGone(handle)) await delay(RECORD_POLL_MS, deadline);
+    const text = await this.#readRecord(join(directory, EXIT_FILE)) ?? "";
+    if (startFailure(text) === undefined && decodeExitRecord(text) !== undefined) return;
+    // Without its user even the recorder cannot be started.
+    const hint = `see that user ${this.#options.user} exists, and what systemd says: ` +
+      `journalctl -u ${unit}`;
+    const why = startFailure(text) ?? (said || hint);
+    throw new HeddleError("system", `Cannot start ${name} as ${unit}: ${why}`);
   }
 }

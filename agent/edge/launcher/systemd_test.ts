@@ -14,8 +14,8 @@ const USER = Deno.env.get("HEDDLE_TEST_ENGINE_USER");
 const WAIT_MS_MAX = 15_000;
 
 async function open(): Promise<Subject & AsyncDisposable & { readonly root: string }> {
-  // Blanks and specifiers: a state directory may be called anything.
-  const root = await Deno.makeTempDir({ dir: "/var/lib", prefix: "heddle launcher %n $x " });
+  // What systemd would take for a specifier, as folders of shards have it in their names.
+  const root = await Deno.makeTempDir({ dir: "/var/lib", prefix: "heddle-%n%2F$x-" });
   const make = () =>
     new SystemdLauncher({ stateDirectory: root, user: USER ?? "nobody", shim: SHIM });
   let count = 0;
@@ -141,6 +141,44 @@ function beyondTheContract(): void {
     await subject.launcher.exit(process, directory, AbortSignal.timeout(WAIT_MS_MAX));
     const text = await Deno.readTextFile(subject.launcher.logFile(directory));
     deepEqual(text.trim().split("\n"), [USER, "/var/lib/heddle/engine-home", "may write"]);
+  });
+  Deno.test("systemd launcher: a unit that systemd has read again is what it was", async () => {
+    await using subject = await open();
+    const directory = await subject.directory();
+    const odd = ["$HOME", "%n", "a;b", "; exit", 'q"', "\\", "new\nline"];
+    const process = await subject.launcher.start({
+      name: "server",
+      handle: `again${Deno.pid}`,
+      directory,
+      argv: ["/bin/sh", "-c", "trap 'exit 9' TERM; sleep 60 & wait", "sh", ...odd],
+      env: { PATH: "/usr/bin:/bin" },
+    });
+    for (const verb of ["daemon-reload", "daemon-reexec"]) {
+      equal((await new Deno.Command("systemctl", { args: [verb] }).output()).code, 0);
+    }
+    const [found] = await subject.restarted().list();
+    deepEqual([found?.pid, found?.directory], [process.pid, directory]);
+    equal(await subject.launcher.signal(process, "SIGTERM"), "sent");
+    const exit = await subject.launcher.exit(process, directory, AbortSignal.timeout(WAIT_MS_MAX));
+    deepEqual(exit, { code: 9, signal: "", outOfMemory: false });
+  });
+  Deno.test("systemd launcher: an engine that writes its own record has not ended", async () => {
+    await using subject = await open();
+    const directory = await subject.directory();
+    const forged = "heddle-exit-1\\nsuccess\\nexited\\n0\\n";
+    const process = await subject.launcher.start({
+      name: "server",
+      handle: `forged${Deno.pid}`,
+      directory,
+      argv: [
+        "/bin/sh",
+        "-c",
+        `printf '${forged}' >/run/heddle-engine-exit; echo up; sleep 0.5; exit 4`,
+      ],
+      env: { PATH: "/usr/bin:/bin" },
+    });
+    const exit = await subject.launcher.exit(process, directory, AbortSignal.timeout(WAIT_MS_MAX));
+    deepEqual(exit, { code: 4, signal: "", outOfMemory: false });
   });
   Deno.test("systemd launcher: two agents do not see each other's engines", async () => {
     await using one = await open();
