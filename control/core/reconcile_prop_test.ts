@@ -6,7 +6,8 @@ import type { Plan } from "./plan.ts";
 import { publish } from "./publish.ts";
 import { reconcile } from "./reconcile.ts";
 import { record } from "./deciding/record.ts";
-import { scenario, trouble } from "./testing/scenario.ts";
+import { scenario } from "./testing/scenario.ts";
+import { trouble } from "./testing/trouble.ts";
 import type { World } from "./world.ts";
 
 /**
@@ -17,16 +18,17 @@ function onEveryPass(check: (world: World, plan: Plan, now: EpochMs) => void): v
   let passes = 0;
   fc.assert(
     fc.property(fc.nat(), (seed) => {
-      const sim = scenario(seed);
+      const lived = scenario(seed, 12);
+      const { sim } = lived;
       sim.onPass = (world, plan, now) => {
         passes++;
         check(world, plan, now);
       };
       sim.run(10_000);
-      trouble(sim, 60_000);
+      trouble(lived, 60_000);
       sim.run(5_000);
     }),
-    { numRuns: 25 },
+    { numRuns: 80 },
   );
   equal(passes > 1_000, true, `${passes} passes`);
 }

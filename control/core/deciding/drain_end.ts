@@ -23,7 +23,8 @@ export function drainEnd(
   // It was never an endpoint, so nobody can have sent anything.
   if (replica.readyAt === undefined) return { kind: "end", reason: "drained" };
   if (now >= draining.deadline) return { kind: "end", reason: "drain_grace_passed" };
-  const leased = [...world.routers.values()].filter((router) => router.leaseUntil > now);
+  const leased = [...world.routers.values()].filter((router) => router.leaseUntil > now)
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
   const until = Math.min(draining.deadline, ...leased.map((router) => router.leaseUntil));
   const detail = publicationWait(draining.publishedAs) ??
     routersWait(leased, replica, draining.publishedAs) ??

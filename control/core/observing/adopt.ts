@@ -7,7 +7,7 @@ import type { ShardReport, ShardSpec } from "@heddle/proto/gen/types";
 import { ended } from "../facts/shard_facts.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
 import type { Replica, Shard, World } from "../world.ts";
-import { observedShard, withReplica } from "./shards.ts";
+import { observedShard, strayId, withReplica } from "./shards.ts";
 
 /** The world with the reported shard in it; the same when it was there. */
 export function adopt(
@@ -74,7 +74,7 @@ function startupMs(spec: Plain<ShardSpec>): number {
  * it occupies, and has failed: it is stopped, and the first one is left alone.
  */
 function stray(world: World, shard: Shard, elsewhere: NodeId, now: EpochMs): World {
-  const id = `${shard.spec.replicaId}@${shard.node}`;
+  const id = strayId(shard.spec.replicaId, shard.node);
   if (world.replicas.has(id)) return world;
   const replica: Replica = {
     ...found(shard, now),

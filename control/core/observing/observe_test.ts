@@ -2,7 +2,9 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import type { Heartbeat } from "@heddle/proto/gen/agent";
 import type { Plain } from "@heddle/proto/plain";
 import type { HeartbeatSeen } from "../event.ts";
-import { gpu, modelOf, registered, T0, world, worldWith } from "../testing/builders.ts";
+import { catalog, gpu, modelOf, registered, T0, world, worldWith } from "../testing/builders.ts";
+import { FakeNode } from "../testing/fake_node.ts";
+import { Simulation } from "../testing/simulation.ts";
 import { matters } from "./matters.ts";
 import { observe } from "./observe.ts";
 
@@ -107,4 +109,38 @@ Deno.test("observe() starts nothing from a router's count of requests for a mode
   const so = observe(world([modelOf({ name: "m", scaling: { min: 0 } })]), report(9), T0);
   equal(so.models.get("m")?.demandAt, undefined);
   ok(observe(so, { kind: "wake", model: "m" }, T0).models.get("m")?.demandAt === T0);
+});
+
+Deno.test("observe() hears the end of a second copy of a shard that two nodes report", () => {
+  const sim = new Simulation({
+    seed: 1,
+    nodes: ["n1", "n2"].map((name) =>
+      new FakeNode({ name, shape: {}, loadMs: 1_000, stopMs: 500 })
+    ),
+    catalog: catalog({
+      name: "m",
+      source: "org/w",
+      profiles: [{ name: "p", gpu_class: "h100-80g" }],
+    }),
+  });
+  sim.run(10_000);
+  const [replica] = sim.world.replicas.values();
+  const [shard] = replica?.shards ?? [];
+  ok(replica !== undefined && shard !== undefined);
+  const other = sim.nodes.get(shard.node === "n1" ? "n2" : "n1");
+  ok(other !== undefined);
+  other.command({
+    kind: "start_shard",
+    shard: shard.id,
+    replica: replica.id,
+    node: other.name,
+    spec: shard.spec,
+    revision: { term: 1, sequence: 1 },
+  }, sim.now);
+  sim.run(5_000);
+  sim.restartAgent(other.name);
+  sim.run(30_000);
+  equal(other.running().length, 0);
+  deepEqual([...sim.world.replicas.keys()], [replica.id]);
+  deepEqual(sim.violations, []);
 });

@@ -15,12 +15,27 @@ export function findShard(
   replicaId: string,
 ): { readonly replica: Replica; readonly shard: Shard } | undefined {
   const likely = world.replicas.get(replicaId);
-  const replicas = likely === undefined ? world.replicas.values() : [likely];
-  for (const replica of replicas) {
-    const shard = replica.shards.find((each) => each.id === id && each.node === node);
-    if (shard !== undefined) return { replica, shard };
+  const there = likely === undefined ? undefined : shardOf(likely, node, id);
+  if (there !== undefined) return there;
+  // A second copy of a shard is held under a name of its own; see adopt.ts.
+  const apart = world.replicas.get(strayId(replicaId, node));
+  const found = apart === undefined ? undefined : shardOf(apart, node, id);
+  if (found !== undefined || replicaId !== "") return found;
+  for (const replica of world.replicas.values()) {
+    const shard = shardOf(replica, node, id);
+    if (shard !== undefined) return shard;
   }
   return undefined;
+}
+
+/** The name under which a replica's second copy on `node` is held. */
+export function strayId(replicaId: string, node: NodeId): string {
+  return `${replicaId}@${node}`;
+}
+
+function shardOf(replica: Replica, node: NodeId, id: ShardId) {
+  const shard = replica.shards.find((each) => each.id === id && each.node === node);
+  return shard === undefined ? undefined : { replica, shard };
 }
 
 /** The world with one shard changed, and with what follows for its replica and model. */

@@ -12,6 +12,14 @@ import type { EpochMs, NodeId, ShardId } from "../ids.ts";
 import type { ShardCommand, StopShard } from "../plan.ts";
 import { inventory, type NodeShape } from "./builders.ts";
 
+/** Models whose engines do not come up, wherever they are started. */
+export interface Curses {
+  /** It crashes as soon as it begins to load. */
+  readonly crash: Set<string>;
+  /** The load takes longer than any startup_timeout. */
+  readonly slow: Set<string>;
+}
+
 /** A shard on the node. GPUs are in use from `starting` until it has ended. */
 export interface FakeShard {
   readonly spec: Plain<ShardSpec>;
@@ -31,6 +39,7 @@ export interface FakeNodeOptions {
   readonly shape: NodeShape;
   readonly loadMs: number;
   readonly stopMs: number;
+  readonly curses?: Curses;
 }
 
 const RUNNING: readonly ShardState[] = [
@@ -48,8 +57,14 @@ export class FakeNode {
   readonly shards = new Map<ShardId, FakeShard>();
   /** What went wrong that must never be: told to whoever checks invariants. */
   readonly faults: string[] = [];
+  /** Rises with every change of a shard. */
+  changes = 0;
+  /** GPUs that are broken now, by index. */
+  readonly badGpus = new Set<number>();
   readonly #loadMs: number;
   readonly #stopMs: number;
+  readonly #curses: Curses | undefined;
+  #saidBad = "";
   #highest: Revision = NO_REVISION;
   #boot = 1;
   #agent = 1;
@@ -61,11 +76,13 @@ export class FakeNode {
     this.shape = options.shape;
     this.#loadMs = options.loadMs;
     this.#stopMs = options.stopMs;
+    this.#curses = options.curses;
   }
 
   /** What it would say on a new stream. Anything unsaid before is dropped with the old one. */
   register(): Registered {
     this.#outbox = [];
+    this.#saidBad = [...this.badGpus].join();
     return {
       kind: "registered",
       node: this.name,
@@ -73,7 +90,7 @@ export class FakeNode {
       bootId: `boot-${this.#boot}`,
       agentInstance: `agent-${this.#agent}`,
       address: `10.0.0.${this.name.replace(/\D/g, "")}`,
-      inventory: inventory(this.name, this.shape),
+      inventory: { ...inventory(this.name, this.shape), gpus: this.#gpus() },
       shards: [...this.shards.values()].map((shard) => this.#report(shard)),
       highestRevision: this.#highest,
     };
@@ -106,14 +123,18 @@ export class FakeNode {
 
   /** `inFlight` is what each replica's engine really has. */
   heartbeat(inFlight: (replica: string) => number): AgentEvent {
+    const bad = [...this.badGpus].join();
+    const news = bad !== this.#saidBad;
+    this.#saidBad = bad;
+    const { hcas, fabrics } = inventory(this.name, this.shape);
     return {
       kind: "heartbeat",
       node: this.name,
       heartbeat: {
-        gpus: [],
-        hcas: [],
-        fabrics: [],
-        hardwarePresent: false,
+        gpus: news ? this.#gpus() : [],
+        hcas: news ? hcas : [],
+        fabrics: news ? fabrics : [],
+        hardwarePresent: news,
         modelDirs: [],
         modelFiles: [],
         modelFilesPresent: false,
@@ -147,6 +168,16 @@ export class FakeNode {
     this.#agent++;
     this.#outbox = [];
     this.shards.clear();
+    this.changes++;
+  }
+
+  /** When it has something to do by itself; Infinity when it has not. */
+  nextDue(): EpochMs {
+    let due = Infinity;
+    for (const { until } of this.shards.values()) {
+      if (until !== undefined && until < due) due = until;
+    }
+    return due;
   }
 
   /** Shards with a live process. */
@@ -176,6 +207,7 @@ export class FakeNode {
       pid: ++this.#pids,
     };
     this.shards.set(spec.shardId, shard);
+    this.changes++;
     this.#answer(command, "");
     this.#say(shard);
   }
@@ -192,7 +224,7 @@ export class FakeNode {
   #next(shard: FakeShard, at: EpochMs): void {
     switch (shard.state) {
       case "starting":
-        return this.#become(shard, "loading", at, at + this.#loadMs, "");
+        return this.#load(shard, at);
       case "loading":
         return this.#become(shard, "ready", at, undefined, "");
       case "stopping":
@@ -200,6 +232,15 @@ export class FakeNode {
       default:
         shard.until = undefined;
     }
+  }
+
+  #load(shard: FakeShard, at: EpochMs): void {
+    const { model } = shard.spec;
+    if (this.#curses?.crash.has(model)) {
+      return this.#become(shard, "failed", at, undefined, "exited");
+    }
+    const until = this.#curses?.slow.has(model) ? undefined : at + this.#loadMs;
+    this.#become(shard, "loading", at, until, "");
   }
 
   #become(
@@ -210,7 +251,16 @@ export class FakeNode {
     reason: string,
   ): void {
     Object.assign(shard, { state, since, until, reason });
+    this.changes++;
     this.#say(shard);
+  }
+
+  #gpus() {
+    return inventory(this.name, this.shape).gpus.map((gpu) =>
+      this.badGpus.has(gpu.index)
+        ? { ...gpu, problems: [{ reason: "xid", detail: "Xid 79", remedy: "reset it" }] }
+        : gpu
+    );
   }
 
   #say(shard: FakeShard): void {

@@ -24,7 +24,10 @@ export class FakeRouter {
   cutOff = false;
   /** Sends no requests. */
   quiet = false;
+  /** Chance of a new request in each step. */
+  rate = 0.3;
   #applied: Revision = NO_REVISION;
+  #instance = 1;
   #endpoints = new Map<ReplicaId, { readonly node: NodeId; readonly draining: boolean }>();
   #requests: Request[] = [];
   #now: EpochMs = 0;
@@ -60,7 +63,7 @@ export class FakeRouter {
     this.#now = now;
     this.#requests = this.#requests.filter((request) => request.until > now);
     const open = [...this.#endpoints].filter(([, { draining }]) => !draining);
-    if (this.quiet || open.length === 0 || !random.chance(0.3)) return;
+    if (this.quiet || open.length === 0 || !random.chance(this.rate)) return;
     const [replica, { node }] = random.pick(open);
     this.#requests.push({
       replica,
@@ -79,6 +82,17 @@ export class FakeRouter {
     return [...this.#endpoints.keys()].sort();
   }
 
+  /** Replicas on its list, and whether each drains. */
+  list(): ReadonlyMap<ReplicaId, boolean> {
+    return new Map([...this.#endpoints].map(([id, { draining }]) => [id, draining]));
+  }
+
+  /** Its process restarts: the list is on disk, the requests are lost with it. */
+  restart(): void {
+    this.#requests = [];
+    this.#instance++;
+  }
+
   report(): Event {
     const counts = new Map<ReplicaId, number>();
     for (const { replica } of this.#requests) counts.set(replica, (counts.get(replica) ?? 0) + 1);
@@ -86,7 +100,7 @@ export class FakeRouter {
       kind: "router_report",
       router: this.name,
       version: "0.1.0",
-      instance: "1",
+      instance: `${this.#instance}`,
       applied: this.#applied,
       replicas: new Map(
         [...counts].map(([id, inFlight]) => [id, { inFlight, reservedTokens: 0 }]),

@@ -12,6 +12,8 @@ import type { Plan } from "../plan.ts";
 import { publish } from "../publish.ts";
 import { isCommand, reconcile } from "../reconcile.ts";
 import { record } from "../deciding/record.ts";
+import { matters } from "../observing/matters.ts";
+import { judgeCatalog } from "../catalog/judge_catalog.ts";
 import { type StoreRecord, storeRecords } from "../store_record.ts";
 import { DEFAULT_TIMINGS, type Timings } from "../timings.ts";
 import {
@@ -24,6 +26,9 @@ import {
 import { T0 } from "./builders.ts";
 import type { FakeNode } from "./fake_node.ts";
 import { FakeRouter } from "./fake_router.ts";
+import { Invariants, type Violation } from "./invariants.ts";
+import { Ledger } from "./ledger.ts";
+import { closedLink, type Link } from "./link.ts";
 import { type Random, randomOf } from "./random.ts";
 
 /** Short where nothing depends on the length, so that a run is a few thousand steps. */
@@ -37,6 +42,9 @@ export const SIM_TIMINGS: Timings = {
 
 export const STEP_MS = 250;
 
+/** Silence that may end in a loss: with time to dial, and the loss of what was sent before. */
+const LONG_SILENCE_MS = 45_000;
+
 /** Something on its way, in the order of `at`. */
 interface Parcel {
   readonly at: EpochMs;
@@ -48,35 +56,28 @@ export interface SimOptions {
   readonly nodes: readonly FakeNode[];
   readonly catalog: Catalog;
   readonly timings?: Timings;
+  /** How many routers there are. @default 1 */
+  readonly routers?: number;
   /** Control waits for all nodes before it places, as after a restart. @default false */
   readonly known?: boolean;
-}
-
-/** One link between control and a node. */
-interface Link {
-  /** Number of its newest stream; 0 while none is open. */
-  stream: number;
-  /** Nothing passes until then, and nobody notices. */
-  silentUntil: EpochMs;
-  /** When the agent dials again. */
-  dialAt: EpochMs | undefined;
-  nextBeatAt: EpochMs;
-  /** Order within a stream is kept. */
-  upAt: EpochMs;
-  downAt: EpochMs;
 }
 
 export class Simulation {
   readonly random: Random;
   readonly nodes: ReadonlyMap<NodeId, FakeNode>;
-  readonly router = new FakeRouter("router/1");
-  readonly violations: string[] = [];
+  readonly routers: readonly FakeRouter[];
+  readonly ledger: Ledger;
+  readonly violations: Violation[] = [];
   readonly trace: string[] = [];
   now: EpochMs = T0;
   world: World;
   lastPlan: Plan | undefined;
-  /** Share of commands that are lost on the way. */
+  /** Share of commands that are lost on the way; half as many arrive twice. */
   loss = 0;
+  /** Share of commands that take longer than control waits for an answer. */
+  late = 0;
+  /** Control dies after it has sent so many more commands. */
+  diesAfter: number | undefined;
   /** Looks at every pass, before its plan is recorded. */
   onPass: (world: World, plan: Plan, now: EpochMs) => void = () => {};
   #store: Remembered;
@@ -85,6 +86,8 @@ export class Simulation {
   #streams = 0;
   #wakeAt: EpochMs = T0;
   #reportAt: EpochMs = T0;
+  #backup: Remembered;
+  readonly #invariants: Invariants;
 
   constructor(options: SimOptions) {
     this.random = randomOf(options.seed);
@@ -97,9 +100,25 @@ export class Simulation {
       decisions: NO_DECISIONS,
       timings: options.timings ?? SIM_TIMINGS,
     };
-    this.world = startWorld(this.#store, this.now);
-    this.#store = { ...this.#store, storedTerm: this.world.term };
-    for (const node of options.nodes) this.#links.set(node.name, this.#closedLink(0));
+    this.#backup = this.#store;
+    this.routers = Array.from(
+      { length: options.routers ?? 1 },
+      (_, index) => new FakeRouter(`router/${index + 1}`),
+    );
+    this.ledger = new Ledger(this.#store.timings ?? SIM_TIMINGS);
+    this.#invariants = new Invariants(this.nodes, this.ledger, (invariant, detail) => {
+      this.violate(invariant, detail);
+    });
+    this.ledger.scales(options.catalog);
+    this.world = this.#begin();
+    for (const node of options.nodes) this.#links.set(node.name, closedLink(this.now));
+  }
+
+  /** The first of them, for tests that need one. */
+  get router(): FakeRouter {
+    const [first] = this.routers;
+    if (first === undefined) throw new Error("every simulation has a router");
+    return first;
   }
 
   run(ms: number): void {
@@ -113,9 +132,18 @@ export class Simulation {
       .sort((a, b) => a.at - b.at);
     this.#parcels = this.#parcels.filter((parcel) => parcel.at > this.now);
     for (const parcel of due) parcel.deliver();
-    this.#stepRouter();
+    this.#stepRouters();
     if (this.now >= this.#wakeAt) this.pass();
-    this.#checkNodes();
+    this.#invariants.look(this.now);
+    for (const router of this.routers) {
+      for (const cut of router.takeCut(this.nodes)) this.violate("request_kept", cut);
+    }
+  }
+
+  violate(invariant: Violation["invariant"], what: string): void {
+    const detail = `${this.at()} ${what}`;
+    this.violations.push({ invariant, detail });
+    this.trace.push(`${detail} !! ${invariant}`);
   }
 
   /** One pass of the loop, as loop.ts makes it. */
@@ -123,30 +151,39 @@ export class Simulation {
     const plan = reconcile(this.world, this.now);
     this.onPass(this.world, plan, this.now);
     for (const { rule, detail } of checkPlan(this.world, plan, this.now)) {
-      this.violations.push(`${this.at()} plan breaks ${rule}: ${detail}`);
+      this.violate("plan_checked", `plan breaks ${rule}: ${detail}`);
     }
     this.world = record(this.world, plan, this.now);
     const before = this.world.published;
     this.world = publish(this.world, this.now);
+    this.lastPlan = plan;
+    this.#wakeAt = plan.wakeAt ?? Infinity;
     if (this.world.published !== before) this.#sendPublication();
     for (const action of plan.actions) {
       this.trace.push(`${this.at()} ${JSON.stringify(action, shortened)}`);
-      if (isCommand(action)) this.#sendDown(action.node, (node) => node.command(action, this.now));
+      if (!isCommand(action)) continue;
+      if (this.diesAfter !== undefined && --this.diesAfter < 0) return this.restartControl();
+      this.#invariants.sent(action, this.now);
+      this.#sendDown(action.node, (node) => {
+        this.#invariants.arrives(node, action, this.now);
+        node.command(action, this.now);
+      });
     }
-    this.lastPlan = plan;
-    this.#wakeAt = plan.wakeAt ?? Infinity;
   }
 
   /** An event at control. */
   dispatch(event: Event): void {
+    const due = matters(this.world, event, this.now);
+    this.ledger.told(event, this.now);
     const next = observe(this.world, event, this.now);
     const records = storeRecords(this.world, next, event, this.now);
     this.world = next;
     this.#persist(records);
-    this.#wakeAt = Math.min(this.#wakeAt, this.now);
+    if (due) this.#wakeAt = Math.min(this.#wakeAt, this.now);
   }
 
   apply(catalog: Catalog): void {
+    this.ledger.edited(this.world.catalog.catalog, catalog);
     const state: CatalogState = {
       catalog,
       text: "",
@@ -155,16 +192,41 @@ export class Simulation {
     this.dispatch({ kind: "catalog_applied", catalog: state });
   }
 
-  /** Control dies and comes back with what it stored; `storeLoss` restores a backup without terms. */
+  /** As control does it with a file of its own: what would stop too much waits for a person. */
+  offer(catalog: Catalog): void {
+    if (judgeCatalog(this.world, catalog, this.now).kind === "apply") this.apply(catalog);
+  }
+
+  /** Control dies and comes back, or another takes over, with what is stored. */
   restartControl(storeLoss = false): void {
     this.say("control restarts");
+    this.diesAfter = undefined;
     if (storeLoss) this.#store = { ...this.#store, storedTerm: 0 };
-    this.world = startWorld(this.#store, this.now);
-    this.#store = { ...this.#store, storedTerm: this.world.term };
     this.#parcels = [];
+    this.world = this.#begin();
     for (const name of this.nodes.keys()) this.#cut(name, this.random.int(0, 20_000));
     this.#wakeAt = this.now;
     this.#sendPublication();
+  }
+
+  /** Keeps a copy of the store, for `restoreBackup`. */
+  backUp(): void {
+    this.#backup = this.#store;
+  }
+
+  /** Control comes back with what it had stored when `backUp` was called last. */
+  restoreBackup(): void {
+    this.say("a backup is restored");
+    this.ledger.excuseEverything();
+    this.#store = this.#backup;
+    this.restartControl();
+  }
+
+  /** The node's stream breaks, and its agent dials again. */
+  cutStream(name: NodeId): void {
+    this.say(`the stream of ${name} is cut`);
+    this.#cut(name, this.random.int(500, 3_000));
+    this.dispatch({ kind: "stream_closed", node: name });
   }
 
   restartAgent(name: NodeId): void {
@@ -176,6 +238,7 @@ export class Simulation {
 
   restartMachine(name: NodeId): void {
     this.say(`machine ${name} restarts`);
+    this.ledger.excuseNode(name);
     this.nodes.get(name)?.restartMachine();
     this.#cut(name, this.random.int(5_000, 90_000));
     this.dispatch({ kind: "stream_closed", node: name });
@@ -185,6 +248,7 @@ export class Simulation {
   silence(name: NodeId, ms: number): void {
     this.say(`${name} is silent for ${ms}`);
     const link = this.#linkOf(name);
+    if (ms > LONG_SILENCE_MS) this.ledger.excuseNode(name);
     link.silentUntil = this.now + ms;
     const noticed = this.random.chance(0.5);
     this.#cut(name, ms + this.random.int(0, 3_000));
@@ -192,10 +256,15 @@ export class Simulation {
   }
 
   /** While cut off, a router neither hears nor is heard; when it is back, it gets a snapshot. */
-  cutRouter(off: boolean): void {
-    this.say(`router is ${off ? "cut off" : "back"}`);
-    this.router.cutOff = off;
+  cutRouter(off: boolean, router = this.router): void {
+    this.say(`${router.name} is ${off ? "cut off" : "back"}`);
+    router.cutOff = off;
     if (!off) this.#sendPublication();
+  }
+
+  /** The stream to the node is open, or it may dial. */
+  inReach(name: NodeId): boolean {
+    return this.#linkOf(name).stream !== 0;
   }
 
   say(what: string): void {
@@ -206,8 +275,17 @@ export class Simulation {
     return `t+${((this.now - T0) / 1_000).toFixed(2)}`;
   }
 
+  /** A world from the store, in a term that is stored before it acts. */
+  #begin(): World {
+    const world = startWorld(this.#store, this.now);
+    this.#store = { ...this.#store, storedTerm: world.term };
+    const { knownNodes, decisions } = this.#store;
+    this.ledger.began(this.now, knownNodes, decisions.nodes.keys());
+    return world;
+  }
+
   #stepNode(node: FakeNode): void {
-    node.advance(this.now);
+    if (node.nextDue() <= this.now) node.advance(this.now);
     const link = this.#linkOf(node.name);
     if (this.now < link.silentUntil) return;
     if (link.stream === 0) {
@@ -223,7 +301,9 @@ export class Simulation {
     for (const event of node.take()) this.#sendUp(node.name, link, event);
     if (this.now >= link.nextBeatAt) {
       link.nextBeatAt = this.now + 5_000;
-      this.#sendUp(node.name, link, node.heartbeat((replica) => this.router.inFlight(replica)));
+      const inFlight = (replica: string) =>
+        this.routers.reduce((sum, router) => sum + router.inFlight(replica), 0);
+      this.#sendUp(node.name, link, node.heartbeat(inFlight));
     }
   }
 
@@ -244,7 +324,10 @@ export class Simulation {
     const node = this.nodes.get(name);
     if (link.stream === 0 || node === undefined || this.random.chance(this.loss)) return;
     const { stream } = link;
-    link.downAt = Math.max(link.downAt, this.now + this.random.int(0, 400));
+    const delay = this.random.chance(this.late)
+      ? this.random.int(10_000, 15_000)
+      : this.random.int(0, 400);
+    link.downAt = Math.max(link.downAt, this.now + delay);
     const twice = this.random.chance(this.loss / 2);
     this.#parcels.push({
       at: link.downAt,
@@ -256,31 +339,33 @@ export class Simulation {
     });
   }
 
-  #stepRouter(): void {
-    this.router.step(this.now, this.random);
-    if (this.now < this.#reportAt || this.router.cutOff) return;
-    this.#reportAt = this.now + 2_000;
-    this.dispatch(this.router.report());
+  #stepRouters(): void {
+    const reports = this.now >= this.#reportAt;
+    if (reports) this.#reportAt = this.now + 2_000;
+    for (const router of this.routers) {
+      router.step(this.now, this.random);
+      if (reports && !router.cutOff) this.dispatch(router.report());
+    }
   }
 
   #sendPublication(): void {
     const { published } = this.world;
-    this.#parcels.push({
-      at: this.now + this.random.int(0, 1_500),
-      deliver: () => this.router.apply(published),
-    });
+    for (const router of this.routers) {
+      this.#parcels.push({
+        at: this.now + this.random.int(0, 1_500),
+        deliver: () => {
+          router.apply(published);
+          this.#invariants.listed(router.name, router.list());
+        },
+      });
+    }
   }
 
   #cut(name: NodeId, dialInMs: number): void {
     this.#links.set(name, {
-      ...this.#closedLink(dialInMs),
+      ...closedLink(this.now + dialInMs),
       silentUntil: this.#linkOf(name).silentUntil,
     });
-  }
-
-  #closedLink(dialInMs: number): Link {
-    const dialAt = this.now + dialInMs;
-    return { stream: 0, silentUntil: 0, dialAt, nextBeatAt: 0, upAt: 0, downAt: 0 };
   }
 
   #linkOf(name: NodeId): Link {
@@ -295,41 +380,6 @@ export class Simulation {
     }
     const { knownNodes, decisions, catalog } = this.world;
     this.#store = { ...this.#store, knownNodes, decisions, catalog };
-  }
-
-  #checkNodes(): void {
-    for (const node of this.nodes.values()) {
-      for (const fault of node.faults.splice(0)) this.violations.push(`${this.at()} ${fault}`);
-      const used = new Set<string>();
-      for (const { spec } of node.running()) {
-        for (const { uuid } of spec.gpus) {
-          if (used.has(uuid)) this.violations.push(`${this.at()} ${uuid} is used twice`);
-          used.add(uuid);
-        }
-        if (spec.shardCount > 1 && spec.fabric !== node.shape.fabric) {
-          this.violations.push(
-            `${this.at()} ${spec.shardId} on ${node.name} is told ${spec.fabric}`,
-          );
-        }
-      }
-    }
-    this.#checkReplicas();
-    for (const cut of this.router.takeCut(this.nodes)) this.violations.push(`${this.at()} ${cut}`);
-  }
-
-  /** Ranks of one replica are of one fabric and one class, whatever control believes. */
-  #checkReplicas(): void {
-    const seen = new Map<string, string>();
-    for (const node of this.nodes.values()) {
-      for (const { spec } of node.running()) {
-        const island = spec.shardCount > 1 ? `${spec.fabric} ${node.shape.gpuClass}` : "";
-        const before = seen.get(spec.replicaId);
-        if (before !== undefined && before !== island) {
-          this.violations.push(`${this.at()} ${spec.replicaId} spans ${before} and ${island}`);
-        }
-        seen.set(spec.replicaId, island);
-      }
-    }
   }
 }
 

@@ -69,6 +69,7 @@ function viewLeaving(
   now: EpochMs,
 ): ModelView {
   const counts = countStates(world, replicas, now);
+  const paused = world.decisions.paused.get(name);
   return {
     name,
     aliases: [],
@@ -79,7 +80,9 @@ function viewLeaving(
     startingReplicas: counts.starting,
     drainingReplicas: counts.draining,
     failedStarts: 0,
-    reason: "it left the catalog and is being stopped",
+    reason: paused === undefined
+      ? "it left the catalog and is being stopped"
+      : `it left the catalog and is kept: paused by ${paused.by}: ${paused.reason}`,
     unsafeProfiles: [],
   };
 }

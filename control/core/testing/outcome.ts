@@ -1,0 +1,95 @@
+/** A whole run of a scenario, and what is wrong at its end. */
+import type { FakeNode, FakeShard } from "./fake_node.ts";
+import { scenario } from "./scenario.ts";
+import { SIM_TIMINGS, type Simulation } from "./simulation.ts";
+import { trouble } from "./trouble.ts";
+
+/** How long faults come. */
+const TROUBLE_MS = 300_000;
+
+/**
+ * Longest time from the last fault to quiet: what is silent returns or is lost, control waits for its
+ * nodes; then the longest backoff and startup_timeout, a drain to its end, and room for ten passes.
+ */
+export const QUIET_MS = 2 * SIM_TIMINGS.lostMs + 2 * SIM_TIMINGS.backoff.maxMs + 120_000 +
+  2 * SIM_TIMINGS.drainGraceMs + 10 * 250;
+
+/** Starts, gets into trouble, is mended, comes to rest, and is looked at. */
+export function liveThrough(seed: number, nodesMax: number): Simulation {
+  const lived = scenario(seed, nodesMax);
+  const { sim } = lived;
+  sim.run(40_000);
+  trouble(lived, TROUBLE_MS);
+  sim.run(QUIET_MS / 2);
+  for (const router of sim.routers) router.quiet = true;
+  sim.run(QUIET_MS / 2);
+  for (const wrong of unsettledBusiness(sim)) sim.violate("desired_reached", wrong);
+  return sim;
+}
+
+/** What is wrong in the end, from the nodes' processes and the catalog; empty when all is well. */
+export function unsettledBusiness(sim: Simulation): readonly string[] {
+  const wrong: string[] = [];
+  const running = [...sim.nodes.values()].flatMap((node) => node.running());
+  const byReplica = Map.groupBy(running, (shard) => shard.spec.replicaId);
+  const wholeOf = new Map<string, number>();
+  for (const [id, shards] of byReplica) {
+    const spec = shards[0]?.spec;
+    if (spec === undefined) continue;
+    if (shards.length !== spec.shardCount) {
+      wrong.push(`${id} runs ${shards.length}/${spec.shardCount}`);
+    }
+    if (!shards.every((shard) => shard.state === "ready")) wrong.push(`${id} is not ready`);
+    wholeOf.set(spec.model, (wholeOf.get(spec.model) ?? 0) + 1);
+  }
+  for (const { name, scaling } of sim.world.catalog.catalog.models) {
+    const have = wholeOf.get(name) ?? 0;
+    wholeOf.delete(name);
+    if (have > scaling.min) wrong.push(`${name} has ${have} of ${scaling.min}`);
+    if (have < scaling.min && roomFor(sim, name)) {
+      wrong.push(`${name} has ${have} of ${scaling.min} though there is room`);
+    }
+  }
+  for (const [model, count] of wholeOf) wrong.push(`${model} is in no catalog and runs ${count}`);
+  return [...wrong, ...wrongLists(sim, byReplica)];
+}
+
+/** Routers and control itself know of what runs, and of nothing else. */
+function wrongLists(
+  sim: Simulation,
+  byReplica: ReadonlyMap<string, readonly FakeShard[]>,
+): readonly string[] {
+  const wrong: string[] = [];
+  const served = [...byReplica.keys()].sort().join();
+  for (const router of sim.routers) {
+    const listed = router.endpoints().join();
+    if (listed !== served) wrong.push(`${router.name} has ${listed}, and ${served} run`);
+  }
+  const known = [...sim.world.replicas.keys()].sort().join();
+  if (known !== served) wrong.push(`control believes in ${known}, and ${served} run`);
+  return wrong;
+}
+
+/** Brute force: some set of nodes of one fabric and class has the GPUs and ports free. */
+function roomFor(sim: Simulation, name: string): boolean {
+  const model = sim.world.catalog.catalog.models.find((each) => each.name === name);
+  return (model?.profiles ?? []).some((profile) => {
+    const nodes = [...sim.nodes.values()].filter((node) =>
+      node.shape.gpuClass === profile.gpu_class &&
+      freeGpus(node) >= profile.gpus_per_node &&
+      node.running().length < (node.shape.portBlocks ?? 0)
+    );
+    if (profile.nodes === 1) return nodes.length > 0;
+    const islands = Map.groupBy(
+      nodes.filter((node) => node.shape.fabric !== undefined),
+      (node) => `${node.shape.fabric} ${node.shape.hcas}`,
+    );
+    return [...islands.values()].some((island) => island.length >= profile.nodes);
+  });
+}
+
+function freeGpus(node: FakeNode): number {
+  const unusable = new Set(node.badGpus);
+  for (const { spec } of node.running()) for (const { index } of spec.gpus) unusable.add(index);
+  return (node.shape.gpus ?? 0) - unusable.size;
+}

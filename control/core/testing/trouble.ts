@@ -1,0 +1,176 @@
+/** Random faults for a while; then everything is mended and left alone. */
+import type { Catalog } from "../catalog.ts";
+import { randomCatalog, type Scenario } from "./scenario.ts";
+import type { Simulation } from "./simulation.ts";
+
+const BY = "test";
+
+type Fault = (scenario: Scenario, node: string) => void;
+
+/** Through all of these, what runs well runs on. */
+const GENTLE: readonly Fault[] = [
+  ({ sim }, node) => sim.restartAgent(node),
+  ({ sim }) => sim.restartControl(sim.random.chance(0.3)),
+  ({ sim }) => {
+    sim.diesAfter = sim.random.int(0, 3);
+  },
+  ({ sim }, node) => {
+    if (sim.inReach(node)) sim.silence(node, sim.random.int(1_000, 40_000));
+  },
+  ({ sim }, node) => {
+    if (sim.inReach(node)) sim.cutStream(node);
+  },
+  ({ sim }) => cutOrMend(sim),
+  ({ sim }) => restartRouter(sim),
+  ({ sim }, node) => sim.dispatch({ kind: "cordon", node, by: BY, reason: "" }),
+  ({ sim }, node) => sim.dispatch({ kind: "uncordon", node, by: BY }),
+  ({ sim }, node) => breakGpu(sim, node),
+  ({ sim }) => reweigh(sim),
+  ({ sim }) => sim.dispatch({ kind: "tick" }),
+];
+
+const ROUGH: readonly Fault[] = [
+  ...GENTLE,
+  ({ sim }) => sim.backUp(),
+  ({ sim }) => {
+    if (sim.random.chance(0.3)) sim.restoreBackup();
+  },
+  ({ sim }, node) => sim.silence(node, sim.random.int(30_000, 100_000)),
+  ({ sim }, node) => crashOne(sim, node),
+  ({ sim }, node) => crashOne(sim, node),
+  ({ sim }, node) => sim.restartMachine(node),
+  ({ sim }, node) => sim.dispatch({ kind: "drain", node, by: BY, reason: "" }),
+  (scenario) => editCatalog(scenario),
+  (scenario) => takeOverWithOlderFile(scenario),
+  ({ sim }) => decideModel(sim),
+  (scenario) => curse(scenario),
+];
+
+/** A fault every few seconds for `ms`, then all of them are mended. */
+export function trouble(scenario: Scenario, ms: number): void {
+  const { sim, gentle } = scenario;
+  const { random } = sim;
+  const nodes = [...sim.nodes.keys()];
+  sim.loss = random.pick([0, 0.05, 0.3]);
+  sim.late = random.pick([0, 0, 0.05]);
+  for (const end = sim.now + ms; sim.now < end;) {
+    sim.run(random.int(500, 15_000));
+    random.pick(gentle ? GENTLE : ROUGH)(scenario, random.pick(nodes));
+    sim.ledger.quietSince = sim.now;
+  }
+  mend(scenario);
+}
+
+function mend({ sim, curses }: Scenario): void {
+  sim.say("everything is mended");
+  sim.loss = 0;
+  sim.late = 0;
+  sim.diesAfter = undefined;
+  curses.crash.clear();
+  curses.slow.clear();
+  for (const router of sim.routers) sim.cutRouter(false, router);
+  for (const node of sim.nodes.keys()) sim.dispatch({ kind: "uncordon", node, by: BY });
+  // A decision about a model outlives its place in the catalog.
+  const { paused, scales } = sim.world.decisions;
+  for (const model of paused.keys()) sim.dispatch({ kind: "resume", model, by: BY });
+  for (const model of scales.keys()) sim.dispatch({ kind: "clear_scale", model, by: BY });
+  sim.ledger.quietSince = sim.now;
+}
+
+function cutOrMend(sim: Simulation): void {
+  const router = sim.random.pick(sim.routers);
+  sim.cutRouter(!router.cutOff, router);
+}
+
+function restartRouter(sim: Simulation): void {
+  const router = sim.random.pick(sim.routers);
+  sim.say(`${router.name} restarts`);
+  router.restart();
+  if (!router.cutOff && sim.random.chance(0.5)) {
+    sim.dispatch({ kind: "router_gone", router: router.name });
+  }
+}
+
+function breakGpu(sim: Simulation, name: string): void {
+  const node = sim.nodes.get(name);
+  if (node === undefined) return;
+  if (node.badGpus.size > 0 && sim.random.chance(0.7)) node.badGpus.clear();
+  else node.badGpus.add(sim.random.int(0, (node.shape.gpus ?? 1) - 1));
+  sim.say(`${name} has ${node.badGpus.size} broken GPUs`);
+}
+
+function crashOne(sim: Simulation, node: string): void {
+  const shards = sim.nodes.get(node)?.running() ?? [];
+  if (shards.length === 0) return;
+  const { spec } = sim.random.pick(shards);
+  sim.say(`${spec.shardId} crashes`);
+  sim.ledger.excuseModel(spec.model);
+  sim.nodes.get(node)?.crash(spec.shardId, "exited", sim.now);
+}
+
+/** Half of the models stay as they are, so that edits are edits. */
+function edited({ sim, gentle }: Scenario): Catalog {
+  const { models } = sim.world.catalog.catalog;
+  const classes = models[0]?.profiles.map((each) => each.gpu_class ?? "") ?? [];
+  const count = Math.max(1, models.length + sim.random.int(-1, 1));
+  const fresh = randomCatalog(sim.random, count, { classes, gentle });
+  return {
+    models: fresh.models.map((model, index) =>
+      sim.random.chance(0.5) ? models[index] ?? model : model
+    ),
+  };
+}
+
+function editCatalog(scenario: Scenario): void {
+  scenario.sim.say("the catalog is edited");
+  scenario.sim.apply(edited(scenario));
+}
+
+/** What no engine has to be touched for. */
+function reweigh(sim: Simulation): void {
+  sim.say("weights and priorities are edited");
+  sim.apply({
+    models: sim.world.catalog.catalog.models.map((model) => ({
+      ...model,
+      aliases: sim.random.chance(0.5) ? [`${model.name}-alias`] : [],
+      profiles: model.profiles.map((profile) => ({
+        ...profile,
+        weight: sim.random.int(1, 5),
+        priority: sim.random.int(0, 2),
+      })),
+    })),
+  });
+}
+
+function takeOverWithOlderFile(scenario: Scenario): void {
+  const { sim } = scenario;
+  const older = sim.world.catalog.catalog;
+  sim.apply(edited(scenario));
+  sim.run(sim.random.int(0, 10_000));
+  sim.say("another control takes over with an older catalog file");
+  sim.restartControl();
+  sim.offer(older);
+}
+
+function decideModel(sim: Simulation): void {
+  const { random } = sim;
+  const { name: model } = random.pick(sim.world.catalog.catalog.models);
+  switch (random.int(0, 3)) {
+    case 0:
+      return sim.dispatch({ kind: "pause", model, by: BY, reason: "" });
+    case 1:
+      return sim.dispatch({ kind: "resume", model, by: BY });
+    case 2:
+      return sim.dispatch({ kind: "scale", model, by: BY, reason: "", replicas: random.int(0, 3) });
+    case 3:
+      return sim.dispatch({ kind: "clear_scale", model, by: BY });
+  }
+}
+
+function curse({ sim, curses }: Scenario): void {
+  const { name: model } = sim.random.pick(sim.world.catalog.catalog.models);
+  const kind = sim.random.pick(["crash", "slow"] as const);
+  sim.say(`${model} does not start any more: ${kind}`);
+  sim.ledger.excuseModel(model);
+  curses[kind].add(model);
+}
