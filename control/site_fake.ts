@@ -35,7 +35,8 @@ export class Site implements AsyncDisposable {
   readonly folder: string;
   readonly #authority: KeyPairPem;
   readonly #connections: RpcConnection[] = [];
-  #control: Control | undefined;
+  /** Those that run, the newest last. */
+  readonly #controls: Control[] = [];
   readonly log: string[] = [];
 
   private constructor(folder: string, authority: KeyPairPem) {
@@ -59,7 +60,8 @@ export class Site implements AsyncDisposable {
     return site;
   }
 
-  async start(timings: Partial<Timings> = {}): Promise<Control> {
+  /** Starts a control. Later calls without a `control` mean this one. */
+  async start(timings: Partial<Timings> = {}, parts: Partial<Settings> = {}): Promise<Control> {
     const anyPort = { host: "127.0.0.1", port: 0 };
     const settings: Settings = {
       cluster: CLUSTER,
@@ -77,31 +79,40 @@ export class Site implements AsyncDisposable {
       postgres: undefined,
       leaseMs: 10_000,
       timings: { ...DEFAULT_TIMINGS, ...timings },
+      ...parts,
     };
-    return this.#control = await startControl(settings);
+    const control = await startControl(settings);
+    this.#controls.push(control);
+    return control;
   }
 
-  async stop(): Promise<void> {
-    await this.#control?.stop();
-    this.#control = undefined;
+  async stop(control = this.#controls.at(-1)): Promise<void> {
+    if (control === undefined) return;
+    this.#controls.splice(this.#controls.indexOf(control), 1);
+    await control.stop();
   }
 
-  async agent(name: string, reports: ShardReport[] = []): Promise<AgentStream> {
-    const stream = new AgentStream(await this.#transport("agent", name));
+  async agent(
+    name: string,
+    reports: ShardReport[] = [],
+    control?: Control,
+  ): Promise<AgentStream> {
+    const stream = new AgentStream(await this.#transport("agent", name, control));
     stream.send(registration(name, reports));
     return stream;
   }
 
-  async router(): Promise<WatchingRouter> {
-    return new WatchingRouter(createClient(RouterService, await this.#transport("router", "r")));
+  async router(control?: Control): Promise<WatchingRouter> {
+    const transport = await this.#transport("router", "r", control);
+    return new WatchingRouter(createClient(RouterService, transport));
   }
 
-  async operator() {
-    return createClient(AdminService, await this.#transport("operator", "ann"));
+  async operator(control?: Control) {
+    return createClient(AdminService, await this.#transport("operator", "ann", control));
   }
 
-  async #transport(role: Role, name: string) {
-    const address = role === "operator" ? this.#control?.admin : this.#control?.agents;
+  async #transport(role: Role, name: string, control = this.#controls.at(-1)) {
+    const address = role === "operator" ? control?.admin : control?.agents;
     if (address === undefined) throw new Error("control is not running");
     const tls = await this.#issue(role, name);
     const connection = connectRpc({ url: `https://${formatAddress(address)}`, tls });
@@ -125,7 +136,7 @@ export class Site implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const connection of this.#connections) connection.close();
-    await this.stop();
+    while (this.#controls.length > 0) await this.stop();
     await Deno.remove(this.folder, { recursive: true });
   }
 }

@@ -64,6 +64,7 @@ export function testStoreContract(
       await work(fresh);
     });
   testRecords(test);
+  testChanges(test);
   testTerms(test);
 }
 
@@ -99,7 +100,9 @@ function testRecords(test: Test): void {
       deepEqual(await store.audit(10), [audit]);
     });
   });
+}
 
+function testChanges(test: Test): void {
   test("is idempotent, and keeps the newest of each kind and subject", (fresh) =>
     withLead(fresh, async (store) => {
       await store.persist(EVERYTHING);

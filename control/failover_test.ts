@@ -1,0 +1,228 @@
+/** Several controls on one PostgreSQL: real listeners, a real server, scripted agents and routers. */
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import postgres from "postgres";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { formatAddress } from "@heddle/common/address";
+import type { Control } from "./control.ts";
+import {
+  NO_POSTGRES,
+  postgresBinaries,
+  PostgresServer,
+} from "./edge/store/postgres/server_fake.ts";
+import { bringUp, KEY, Site } from "./site_fake.ts";
+
+/** Short, so that what waits for its end takes seconds. */
+const LEASE_MS = 2_000;
+/** Longer than anything here should take. */
+const WAIT_MS_MAX = 20_000;
+const POLL_MS = 50;
+
+const ignore = postgresBinaries() === undefined;
+const test = (name: string, fn: (pair: Pair) => Promise<void>) =>
+  Deno.test({
+    name: ignore ? `${name} (${NO_POSTGRES})` : name,
+    ignore,
+    async fn() {
+      await using pair = await Pair.start();
+      await fn(pair);
+    },
+  });
+
+/** Two controls, `a` leading and `b` standing by. */
+class Pair implements AsyncDisposable {
+  private constructor(
+    readonly server: PostgresServer,
+    readonly site: Site,
+    readonly a: Control,
+    readonly b: Control,
+  ) {}
+
+  static async start(): Promise<Pair> {
+    const server = await PostgresServer.start();
+    const site = await Site.make();
+    const { address, database, user } = server.settings;
+    const files = { address, database, user, passwordFile: undefined, caFile: undefined };
+    const start = (name: string) => site.start({}, { name, postgres: files, leaseMs: LEASE_MS });
+    return new Pair(server, site, await start("a"), await start("b"));
+  }
+
+  /** Runs a statement beside the controls. */
+  async sql(text: string): Promise<void> {
+    const { address, database, user } = this.server.settings;
+    const sql = postgres({ ...address, database, user, max: 1, fetch_types: false });
+    await sql.unsafe(text);
+    await sql.end({ timeout: 1 });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.site[Symbol.asyncDispose]();
+    await this.server[Symbol.asyncDispose]();
+  }
+}
+
+async function eventually(what: string, look: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + WAIT_MS_MAX;
+  while (!await look()) {
+    if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`);
+    await new Promise((tick) => setTimeout(tick, POLL_MS));
+  }
+}
+
+const refusedWith = (code: Code, words: RegExp) => (error: unknown) => {
+  const refused = ConnectError.from(error);
+  equal(Code[refused.code], Code[code]);
+  match(refused.rawMessage, words);
+  return true;
+};
+
+/** What `/ready` says. */
+async function ready(control: Control): Promise<string> {
+  return await (await fetch(`http://${formatAddress(control.metrics)}/ready`)).text();
+}
+
+test("a standby refuses agents, routers and decisions, and says who leads", async ({ site, a, b }) => {
+  const leads = /Control "b" stands by: control "a" at 127\.0\.0\.1:0 leads/;
+  const agent = await site.agent("n1", [], b);
+  await rejects(agent.next(), refusedWith(Code.Unavailable, leads));
+  const router = await site.router(b);
+  await rejects(router.until(() => false), refusedWith(Code.Unavailable, leads));
+  await rejects(router.report(), refusedWith(Code.Unavailable, leads));
+  const operator = await site.operator(b);
+  await rejects(
+    operator.cordon({ node: "n1", reason: "" }),
+    refusedWith(Code.FailedPrecondition, leads),
+  );
+  await rejects(operator.listNodes({}), refusedWith(Code.FailedPrecondition, leads));
+  const { leading, name, leader, leaderAddress, cluster, term } = await operator.getVersion({});
+  deepEqual({ leading, name, leader, leaderAddress, cluster, term }, {
+    leading: false,
+    name: "b",
+    leader: "a",
+    leaderAddress: "127.0.0.1:0",
+    cluster: "test",
+    term: 1n,
+  });
+  const leader_ = await (await site.operator(a)).getVersion({});
+  deepEqual([leader_.leading, leader_.name, leader_.term, leader_.unsure], [true, "a", 1n, ""]);
+  deepEqual([await ready(a), await ready(b)], ["ready\n", "ready\n"]);
+  agent.abort();
+});
+
+test("the standby takes over when the leader stops: cordons stay, nothing restarts", async ({ site, a, b }) => {
+  const before = await site.agent("n1", [], a);
+  await before.expect("registered");
+  const { command, report } = await bringUp(before);
+  await (await site.operator(a)).cordon({ node: "n1", reason: "fan" });
+  const ended = rejects(before.next(), refusedWith(Code.Unavailable, /Control stops/));
+  await site.stop(a);
+  await ended;
+  const operator = await site.operator(b);
+  await eventually("b leads", async () => (await operator.getVersion({})).leading);
+  equal((await operator.getVersion({})).term, 2n);
+  const agent = await site.agent("n1", [report], b);
+  const registered = await agent.expect("registered");
+  deepEqual([registered.term, registered.shardIds], [2n, [command.spec?.shardId]]);
+  const router = await site.router(b);
+  await router.until(() => router.settled && router.endpoints.size === 1);
+  equal([...router.endpoints.values()][0]?.apiKey, KEY);
+  const [node] = (await operator.listNodes({})).nodes;
+  deepEqual([node?.cordoned, node?.decidedBy, node?.decisionReason], [true, "ann", "fan"]);
+  // Log lines come after every command that was sent before.
+  const lines = operator.readLogs({ source: { case: "node", value: "n1" } });
+  const line = lines[Symbol.asyncIterator]().next();
+  const { requestId } = await agent.expect("readLog");
+  agent.send({ case: "logChunk", value: { requestId, lines: ["here"], end: true } });
+  await line;
+  router.leave();
+  agent.abort();
+});
+
+test("with the database away control decides nothing, keeps every stream, and then goes on", async ({ server, site, a }) => {
+  const agent = await site.agent("n1", [], a);
+  await agent.expect("registered");
+  const { command } = await bringUp(agent);
+  const router = await site.router(a);
+  await router.until(() => router.endpoints.size === 1);
+  await server.kill();
+  const operator = await site.operator(a);
+  await rejects(operator.cordon({ node: "n1", reason: "" }), /Cannot/);
+  await eventually("a is not sure any more", async () => {
+    agent.send({ case: "heartbeat", value: {} });
+    return (await operator.getVersion({})).unsure !== "";
+  });
+  match(await ready(a), /the store does not answer/);
+  await rejects(operator.cordon({ node: "n1", reason: "" }), /the store does not answer/);
+  // Its engine fails: without the database that is seen, and nothing is done about it.
+  agent.send({
+    case: "shardStatus",
+    value: {
+      shardId: command.spec?.shardId ?? "",
+      replicaId: command.spec?.replicaId ?? "",
+      state: 9,
+      reason: "exited",
+    },
+  });
+  await eventually("the failure is known", async () => {
+    const { replicas } = await operator.listReplicas({});
+    return replicas[0]?.shards[0]?.reason === "exited";
+  });
+  deepEqual(router.removals, []);
+  await server.resume();
+  await router.until(() => router.removals.length === 1);
+  equal((await operator.getVersion({})).term, 1n);
+  const { node } = await operator.cordon({ node: "n1", reason: "again" });
+  equal(node?.cordoned, true);
+  agent.abort();
+  router.leave();
+});
+
+test("a control that lost its lease ends its streams, and says who has it", async (pair) => {
+  const { site, a } = pair;
+  const agent = await site.agent("n1", [], a);
+  await agent.expect("registered");
+  await agent.expect("startShard");
+  const router = await site.router(a);
+  await router.until(() => router.models.has("demo"));
+  const lost = refusedWith(Code.Unavailable, /"a" does not lead any more: control "c" does/);
+  const ends = Promise.all([
+    rejects(agent.next(), lost),
+    rejects(router.until(() => false), lost),
+  ]);
+  await pair.sql("UPDATE heddle.lease SET holder = 'x', name = 'c', epoch = epoch + 1");
+  await pair.sql("UPDATE heddle.lease SET ends_at = now() + interval '1 h'");
+  await ends;
+  const operator = await site.operator(a);
+  await rejects(
+    operator.cordon({ node: "n1", reason: "" }),
+    refusedWith(Code.FailedPrecondition, /control "c".* leads/),
+  );
+  await pair.sql("UPDATE heddle.lease SET ends_at = now()");
+  const others = [operator, await site.operator(pair.b)];
+  await eventually(
+    "one of them leads",
+    async () =>
+      (await Promise.all(others.map((each) => each.getVersion({})))).some(({ leading }) => leading),
+  );
+  const terms = (await Promise.all(others.map((each) => each.getVersion({})))).map((v) => v.term);
+  deepEqual(terms, [2n, 2n]);
+});
+
+test("a control whose store is not as it left it begins anew from what is stored", async (pair) => {
+  const { site, a } = pair;
+  const agent = await site.agent("n1", [], a);
+  await agent.expect("registered");
+  const { report } = await bringUp(agent);
+  const ended = rejects(agent.next(), refusedWith(Code.Unavailable, /does not lead any more/));
+  // A write that arrived although nobody heard of it: a cordon, as it happens.
+  await pair.sql(`
+    UPDATE heddle.lease SET writes = writes + 1;
+    INSERT INTO heddle.decision VALUES
+      ('node_decision', 'n1', '{"kind":"cordon","by":"bob","reason":"fan","at":1}')`);
+  await ended;
+  const operator = await site.operator(a);
+  await eventually("a leads again", async () => (await operator.getVersion({})).term === 2n);
+  const again = await site.agent("n1", [report], a);
+  deepEqual((await again.expect("registered")).shardIds.length, 1);
+  deepEqual((await operator.listNodes({})).nodes.map(({ cordoned }) => cordoned), [true]);
+  again.abort();
+});
