@@ -3,6 +3,7 @@ import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
 import { errorText } from "@heddle/proto/error";
 import type { Effect, EngineLoad, ShardEvent } from "./core/shard/event.ts";
+import type { Evidence } from "./core/diagnosis/evidence.ts";
 import { redactLine, secretsOf } from "./core/redact_line.ts";
 import {
   type Failure,
@@ -14,7 +15,8 @@ import {
 import { readLoad } from "./edge/engine/load.ts";
 import { probeEngine } from "./edge/engine/probe.ts";
 import type { Launcher, LiveProcess, Signal } from "./edge/launcher/launcher.ts";
-import { boundLog, tailLines } from "./edge/log/log_file.ts";
+import { tailLines } from "./edge/log/log_file.ts";
+import { ShardLogs } from "./edge/log/shard_logs.ts";
 import type { Loaded, ShardStore } from "./edge/shard_store.ts";
 import { adapterOf } from "./engines/adapters.ts";
 import type { EngineProcess } from "./engines/engine.ts";
@@ -24,8 +26,6 @@ const log = logger("agent", "effects");
 
 /** Lines of a failed engine that go with its status. */
 const TAIL_LINES = 50;
-/** How often the size of a running engine's log is looked at. */
-const BOUND_LOG_MS = 500;
 /** Rounds in which what nobody owns is killed; each waits for the kernel a moment. */
 const STRAY_ROUNDS_MAX = 20;
 const STRAY_ROUND_MS = 100;
@@ -38,6 +38,8 @@ export interface EffectsOptions {
   readonly prepare: (shard: Shard, signal: AbortSignal) => Promise<Prepared>;
   /** A name for a process of that shard, which no process ever had or will have. */
   readonly makeHandle: (shardId: string) => string;
+  /** What is known of a failure beside its log. Never rejects; absent: nothing. */
+  readonly evidence?: (shard: Shard, signal: AbortSignal) => Promise<Evidence>;
 }
 
 export class Effects {
@@ -45,6 +47,7 @@ export class Effects {
   /** By shard and handle: command lines and environments between prepare and launch. */
   readonly #plans = new Map<string, ReadonlyMap<string, EngineProcess>>();
   readonly #probing = new Set<string>();
+  readonly #logs = new ShardLogs();
 
   constructor(options: EffectsOptions) {
     this.#options = options;
@@ -86,8 +89,9 @@ export class Effects {
     const { launcher, store } = this.#options;
     const directory = store.run(shard.spec.shardId, process.handle);
     const done = new AbortController();
-    const bounding = this.#bound(
-      launcher.logFile(directory),
+    const following = this.#logs.follow(
+      process.handle,
+      { log: launcher.logFile(directory), directory, secrets: secretsOfShard(shard) },
       AbortSignal.any([done.signal, signal]),
     );
     try {
@@ -98,10 +102,12 @@ export class Effects {
         handle: process.handle,
         ...(exit === undefined ? {} : { exit }),
         logTail,
+        ...await this.#diagnosis(shard, exit, signal),
       };
     } finally {
       done.abort();
-      await bounding;
+      await following;
+      this.#logs.forget(process.handle);
     }
   }
 
@@ -174,10 +180,10 @@ export class Effects {
     const failed = await attempt(async () => {
       // Logs of earlier attempts end here; the last one's stay until now.
       for (const old of await store.runs(shardId)) await Deno.remove(old, { recursive: true });
-      for (const { name, handle } of planned) {
+      for (const [position, { name, handle }] of planned.entries()) {
         const plan = plans?.get(handle);
         if (plan === undefined) throw new Error(`the plan of ${name} is gone`);
-        const directory = await store.makeRun(shardId, handle);
+        const directory = await store.makeRun(shardId, { handle, name, position });
         const { argv, env } = plan;
         processes.push(await launcher.start({ name, handle, directory, argv, env }));
       }
@@ -260,17 +266,23 @@ export class Effects {
     const file = this.#options.launcher.logFile(directory);
     const lines = await attempt(() => tailLines(file, TAIL_LINES));
     if (lines instanceof Error) return [`(its log cannot be read: ${errorText(lines)})`];
-    return lines.map((line) =>
-      redactLine(line, secretsOf({ apiKey: shard.apiKey, env: shard.spec.env }))
-    );
+    const secrets = secretsOfShard(shard);
+    return lines.map((line) => redactLine(line, secrets));
   }
 
-  async #bound(file: string, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await delay(BOUND_LOG_MS, signal);
-      const cut = await attempt(() => boundLog(file));
-      if (cut instanceof Error) log.warning("Cannot bound a log", { file, error: cut });
-    }
+  async #diagnosis(shard: Shard, exit: Evidence["exit"], signal: AbortSignal) {
+    const processes = "processes" in shard.state ? shard.state.processes : [];
+    const known = await this.#options.evidence?.(shard, signal) ?? {};
+    const evidence = exit === undefined ? known : { ...known, exit };
+    const diagnosis = await this.#logs.diagnose(processes, evidence);
+    if (diagnosis === undefined) return {};
+    const { said } = diagnosis;
+    const secrets = secretsOfShard(shard);
+    return {
+      diagnosis: said === undefined
+        ? diagnosis
+        : { ...diagnosis, said: { ...said, line: redactLine(said.line, secrets) } },
+    };
   }
 
   #leader({ spec, apiKey }: Shard) {
@@ -294,6 +306,10 @@ function plannedOf({ state }: Shard): readonly PlannedProcess[] {
     ...("planned" in state ? state.planned : []),
     ...("processes" in state ? state.processes : []),
   ];
+}
+
+function secretsOfShard({ apiKey, spec }: Shard): readonly string[] {
+  return secretsOf({ apiKey, env: spec.env });
 }
 
 function isBelow(path: string, folder: string): boolean {

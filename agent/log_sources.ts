@@ -4,15 +4,17 @@ import { redactLine, secretsOf } from "./core/redact_line.ts";
 import type { Shard } from "./core/shard/shard.ts";
 import type { Launcher } from "./edge/launcher/launcher.ts";
 import { followLines, tailLines } from "./edge/log/log_file.ts";
+import { errorsFile } from "./edge/log/log_watch.ts";
 import type { OwnLog } from "./edge/log/own_log.ts";
 import type { ShardStore } from "./edge/shard_store.ts";
 
 /** Lines of one chunk: many small messages and one huge one are both slow. */
 const CHUNK_LINES_MAX = 200;
 const TAIL_LINES_MAX = 10_000;
+const ERRORS = ":errors";
 
 export interface LogRequest {
-  /** A shard id, or "agent". */
+  /** "agent", a shard's id, or that and ":errors" for the first errors of its processes. */
   readonly source: string;
   readonly tailLines: number;
   readonly follow: boolean;
@@ -62,26 +64,49 @@ async function* linesOf(
     for await (const lines of options.own.follow(count, signal)) yield [...lines];
     return;
   }
-  const files = await filesOf(options, request.source);
+  if (request.source.endsWith(ERRORS)) {
+    const logs = await logsOf(options, request.source.slice(0, -ERRORS.length));
+    // They were written without secrets.
+    for (const { errors, mark } of logs) yield (await tailLines(errors, count)).map(mark);
+    return;
+  }
+  const logs = await logsOf(options, request.source);
   const shard = options.find(request.source);
   const secrets = shard === undefined
     ? []
     : secretsOf({ apiKey: shard.apiKey, env: shard.spec.env });
-  const hide = (lines: readonly string[]) => lines.map((line) => redactLine(line, secrets));
-  for (const file of files.slice(0, -1)) yield hide(await tailLines(file, count));
-  const last = files.at(-1);
+  const shown = ({ mark }: ProcessLog, lines: readonly string[]) =>
+    lines.map((line) => mark(redactLine(line, secrets)));
+  for (const each of logs.slice(0, -1)) yield shown(each, await tailLines(each.file, count));
+  const last = logs.at(-1);
   if (last === undefined) return;
-  if (!request.follow) return yield hide(await tailLines(last, count));
-  for await (const lines of followLines(last, count, signal)) yield hide(lines);
+  if (!request.follow) return yield shown(last, await tailLines(last.file, count));
+  for await (const lines of followLines(last.file, count, signal)) yield shown(last, lines);
 }
 
-// The server's log comes last: it is the one that goes on.
-async function filesOf(options: LogSourcesOptions, shardId: string): Promise<readonly string[]> {
+interface ProcessLog {
+  readonly file: string;
+  readonly errors: string;
+  /** Puts the process's name before a line, where a shard has several. */
+  mark(line: string): string;
+}
+
+// The server comes last: its log is the one that goes on.
+async function logsOf(
+  options: LogSourcesOptions,
+  shardId: string,
+): Promise<readonly ProcessLog[]> {
   const shard = options.find(shardId);
-  const runs = await options.store.runs(shardId);
-  if (shard === undefined && runs.length === 0) {
-    const known = ["agent", ...options.sources()].join(", ");
-    throw new Error(`This node has no log of "${shardId}"; it has: ${known}`);
+  const processes = await options.store.processes(shardId);
+  if (shard === undefined && processes.length === 0) {
+    const known = options.sources().flatMap((id) => [id, `${id}${ERRORS}`]);
+    throw new Error(
+      `This node has no log of "${shardId}"; it has: ${["agent", ...known].join(", ")}`,
+    );
   }
-  return runs.map((run) => options.launcher.logFile(run));
+  return processes.map(({ directory, name }) => ({
+    file: options.launcher.logFile(directory),
+    errors: errorsFile(directory),
+    mark: (line) => processes.length > 1 && name !== "" ? `[${name}] ${line}` : line,
+  }));
 }

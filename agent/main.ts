@@ -14,6 +14,7 @@ import { InventorySchema } from "@heddle/proto/gen/types";
 import { type AgentOptions, inspect, runAgent } from "./agent.ts";
 import { type Config, configSchema, metricsAddress } from "./config.ts";
 import { inventoryTable } from "./core/host/inventory_table.ts";
+import { diagnoseFiles } from "./diagnose_files.ts";
 import { stopEngines } from "./stop_engines.ts";
 
 const CONFIG_FILE = "/etc/heddle/agent.yaml";
@@ -37,6 +38,8 @@ await runProgram({
     inventory: "json or table: print what this node has and exit; needs no control",
     capture: "with --inventory: also write what was read into this folder, masked",
     replay: "with --inventory: look at such a folder instead of at this machine",
+    diagnose:
+      'say why an engine failed: its log; several, by commas, for several ranks; "-" for stdin',
     sysfs: "where sysfs is readable",
     "nvidia-smi": 'path of nvidia-smi; "none" for a node without',
   },
@@ -45,6 +48,8 @@ await runProgram({
 });
 
 async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
+  const logs = flags.extra["diagnose"];
+  if (logs !== undefined) return print(await diagnoseFiles(logs.split(",")));
   const config = await readConfig(flags);
   const options: AgentOptions = {
     config,
@@ -189,5 +194,11 @@ async function printInventory(
   const text = form === "json"
     ? `${toJsonString(InventorySchema, inventory, { prettySpaces: 2 })}\n`
     : inventoryTable(inventory);
-  Deno.stdout.writeSync(new TextEncoder().encode(text));
+  print(text);
+}
+
+function print(text: string): void {
+  for (let bytes = new TextEncoder().encode(text); bytes.length > 0;) {
+    bytes = bytes.subarray(Deno.stdout.writeSync(bytes));
+  }
 }

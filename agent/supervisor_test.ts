@@ -93,6 +93,31 @@ Deno.test("if a sidecar dies, the shard has failed whole", async () => {
   await nothingRuns(node);
 });
 
+Deno.test("a failed engine's log is read for why, over all its processes and from its start", async () => {
+  await using node = await openNode();
+  const cause = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.";
+  const { shardId } = await node.start("", {
+    args: [`echo '${cause}'; ${FOREVER}`, "sleep 1; yes noise | head -n 5000; exit 1"],
+  });
+  const failed = await node.reached(shardId, "failed");
+  equal(failed.reason, "gpu_out_of_memory");
+  equal(failed.permanent, false);
+  match(
+    failed.message,
+    /server .* exited with code 1 while it loaded\. GPU memory ran out\. To do: /,
+  );
+  ok(failed.message.endsWith(`The sidecar 0's log says: ${cause}`));
+});
+
+Deno.test("what cannot get better by itself is told as permanent", async () => {
+  await using node = await openNode();
+  const { shardId } = await node.start(
+    "echo 'RuntimeError: The NVIDIA driver on your system is too old (found version 1).'; exit 1",
+  );
+  const failed = await node.reached(shardId, "failed");
+  deepEqual([failed.reason, failed.permanent], ["driver_too_old", true]);
+});
+
 Deno.test("an engine that floods its log is told with its last lines only, secrets hidden", async () => {
   await using node = await openNode();
   const { shardId } = await node.start(

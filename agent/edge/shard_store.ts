@@ -39,6 +39,9 @@ const nodeSchema = z.object({
   highest_revision: z.object({ term: z.number(), sequence: z.number() }),
 });
 
+/** Says, in a process's folder, which one of the shard it is. */
+const PROCESS_FILE = "process";
+
 export class ShardStore {
   readonly #root: string;
 
@@ -117,10 +120,17 @@ export class ShardStore {
     await Deno.remove(this.folder(shardId), { recursive: true }).catch(ignoreMissing);
   }
 
-  /** Makes the folder of one process. */
-  async makeRun(shardId: string, handle: string): Promise<string> {
+  /** Makes the folder of one process; `position` counts the processes of the shard from 0. */
+  async makeRun(
+    shardId: string,
+    process: { readonly handle: string; readonly name: string; readonly position: number },
+  ): Promise<string> {
+    const { handle, name, position } = process;
     const directory = this.run(shardId, handle);
     await Deno.mkdir(directory, { recursive: true, mode: 0o700 });
+    await Deno.writeTextFile(join(directory, PROCESS_FILE), `${position} ${name}\n`, {
+      mode: 0o600,
+    });
     return directory;
   }
 
@@ -128,18 +138,29 @@ export class ShardStore {
     return join(this.folder(shardId), `run-${handle}`);
   }
 
-  /** Folders of the shard's processes, also of earlier attempts. */
+  /** Folders of the shard's processes, also of earlier attempts, the server's last. */
   async runs(shardId: string): Promise<readonly string[]> {
+    return (await this.processes(shardId)).map(({ directory }) => directory);
+  }
+
+  /** The same with the processes' names; one whose name is unknown has "". */
+  async processes(
+    shardId: string,
+  ): Promise<readonly { readonly directory: string; readonly name: string }[]> {
     const folder = this.folder(shardId);
-    const found: string[] = [];
+    const found: { directory: string; name: string; position: number }[] = [];
     try {
       for await (const entry of Deno.readDir(folder)) {
-        if (entry.name.startsWith("run-")) found.push(join(folder, entry.name));
+        if (!entry.name.startsWith("run-")) continue;
+        const directory = join(folder, entry.name);
+        const text = await readTextIfExists(join(directory, PROCESS_FILE)) ?? "";
+        const [, position = "0", name = ""] = /^(\d{1,4}) (.*)/.exec(text) ?? [];
+        found.push({ directory, name, position: Number(position) });
       }
     } catch (error) {
       ignoreMissing(error);
     }
-    return found.sort();
+    return found.sort((a, b) => a.position - b.position);
   }
 
   folder(shardId: string): string {

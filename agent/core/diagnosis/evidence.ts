@@ -11,7 +11,7 @@ export interface GpuUse {
 export interface Evidence {
   readonly exit?: {
     /** As a shell counts it: 128 + N for signal N. */
-    readonly code?: number;
+    readonly code?: number | undefined;
     /** "SIGKILL"; empty when the process exited by itself. */
     readonly signal: string;
     readonly outOfMemory: boolean;

@@ -1,5 +1,6 @@
 /** What happens to a shard, and what its state machine wants done about it. */
 import type { Revision } from "@heddle/proto/revision";
+import type { Diagnosis } from "../diagnosis/diagnose.ts";
 import type { ExitRecord, Failure, PlannedProcess, ProcessRef } from "./shard.ts";
 
 /** What a probe of the leader found. */
@@ -37,6 +38,8 @@ export type ShardEvent =
     /** Absent: it is gone and left no record. */
     readonly exit?: ExitRecord;
     readonly logTail: readonly string[];
+    /** What the logs of the shard's processes, and the facts about them, say it is. */
+    readonly diagnosis?: Diagnosis;
   }
   | { readonly type: "probed"; readonly outcome: ProbeOutcome }
   | { readonly type: "measured"; readonly load: EngineLoad }

@@ -1,6 +1,7 @@
 /** A shard whose processes run: while it loads, serves, limps, or finishes what it has. */
 import type { Effect, ProbeOutcome, ShardEvent } from "./event.ts";
 import type { EpochMs, ProcessRef, Shard, ShardState, StateOf } from "./shard.ts";
+import { explained } from "./explained.ts";
 import { end, fail, stop } from "./stopping.ts";
 import {
   ADOPT_READY_TIMEOUT_MS,
@@ -73,13 +74,13 @@ function exited(
   }
   return fail(shard, {
     processes: state.processes,
-    failure: {
+    failure: explained({
       reason: "process_exited",
       message: exitWords(process, event.exit, state.kind === "loading"),
       permanent: false,
       ...(event.exit === undefined ? {} : { exit: event.exit }),
       logTail: [...event.logTail],
-    },
+    }, event.diagnosis),
   }, now);
 }
 

@@ -3,6 +3,7 @@
  * until nothing is left. Whatever is reported as stopped or failed holds no GPU.
  */
 import type { Effect, EffectOf, ShardEvent } from "./event.ts";
+import { alsoExplained } from "./explained.ts";
 import type {
   Ending,
   EpochMs,
@@ -176,7 +177,7 @@ function withExit(ending: Ending, event: Extract<ShardEvent, { type: "exited" }>
   return {
     kind: "failed",
     failure: {
-      ...ending.failure,
+      ...alsoExplained(ending.failure, event.diagnosis),
       ...(event.exit === undefined ? {} : { exit: event.exit }),
       logTail: ending.failure.logTail.length > 0 ? ending.failure.logTail : [...event.logTail],
     },

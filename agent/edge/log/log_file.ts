@@ -56,7 +56,7 @@ export async function* followLines(
 
 /** Cuts the file when it has grown too large. Returns true when it did. */
 export async function boundLog(path: string, bytesMax = LOG_BYTES_MAX): Promise<boolean> {
-  const size = await sizeOf(path);
+  const size = await fileSize(path);
   if (size === undefined || size <= bytesMax) return false;
   const { bytes } = await readEnd(path, Math.min(KEPT_BYTES, bytesMax));
   await Deno.writeFile(`${path}.old`, bytes, { mode: 0o600 });
@@ -64,7 +64,8 @@ export async function boundLog(path: string, bytesMax = LOG_BYTES_MAX): Promise<
   return true;
 }
 
-async function sizeOf(path: string): Promise<number | undefined> {
+/** Bytes of a file; undefined when it does not exist. */
+export async function fileSize(path: string): Promise<number | undefined> {
   try {
     return (await Deno.stat(path)).size;
   } catch (error) {
@@ -80,7 +81,7 @@ interface End {
 }
 
 async function readEnd(path: string, bytesMax: number): Promise<End> {
-  const size = await sizeOf(path) ?? 0;
+  const size = await fileSize(path) ?? 0;
   const from = Math.max(0, size - bytesMax);
   const parts: Uint8Array[] = [];
   for (let at = from; at < size;) {
@@ -95,7 +96,8 @@ async function readEnd(path: string, bytesMax: number): Promise<End> {
   return { bytes, size, text: from === 0 ? text : text.slice(text.indexOf("\n") + 1) };
 }
 
-async function readFrom(
+/** Some bytes from `at` on, none at its end; undefined when the file does not exist. */
+export async function readFrom(
   path: string,
   at: number,
 ): Promise<{ bytes: Uint8Array; size: number } | undefined> {

@@ -1,0 +1,37 @@
+import { deepEqual, match } from "node:assert/strict";
+import { type LogSourcesOptions, sendLog } from "./log_sources.ts";
+import { openNode } from "./supervisor_fake.ts";
+import { OwnLog } from "./edge/log/own_log.ts";
+
+async function read(options: LogSourcesOptions, source: string) {
+  const lines: string[] = [];
+  let error = "";
+  const request = { source, tailLines: 100, follow: false };
+  await sendLog(options, request, (chunk) => {
+    lines.push(...chunk.lines);
+    error ||= chunk.error;
+    return Promise.resolve(true);
+  }, new AbortController().signal);
+  return { lines, error };
+}
+
+Deno.test("sendLog() marks lines of a shard that has several processes, the server's last", async () => {
+  await using node = await openNode();
+  using own = new OwnLog();
+  const { shardId } = await node.start("", {
+    args: ["echo 'ValueError: head'; sleep 60", "sleep 1; echo 'ERROR: served'; exit 1"],
+  });
+  await node.reached(shardId, "failed");
+  const options: LogSourcesOptions = {
+    own,
+    store: node.store,
+    launcher: node.launcher,
+    find: (id) => node.supervisor.find(id),
+    sources: () => [shardId],
+  };
+  const whole = ["[sidecar 0] ValueError: head", "[server] ERROR: served"];
+  deepEqual(await read(options, shardId), { lines: whole, error: "" });
+  deepEqual(await read(options, `${shardId}:errors`), { lines: whole, error: "" });
+  const { error } = await read(options, "nobody");
+  match(error, new RegExp(`it has: agent, ${shardId}, ${shardId}:errors`));
+});
