@@ -92,6 +92,27 @@ Deno.test("configSchema says what is wrong, and where", () => {
       "without TLS only loopback is allowed",
     ],
     [`${ENDPOINT}timeouts: { connect: 0s }`, "2 timeouts.connect: want more than 0s"],
+    [
+      `${ENDPOINT}cors: { origins: ["*"] }`,
+      '2 cors.origins: with keys.policy open any web page could use the engines: no "*"',
+    ],
+    [
+      `${ENDPOINT}cors: { origins: ["https://a.example/"] }`,
+      '2 cors.origins[0]: want an origin as in "https://app.example", or "*" for every one',
+    ],
+    [
+      `${ENDPOINT}requests: { media_urls: { fetch: hosts } }`,
+      "2 requests.media_urls.hosts: want a host, or fetch: data",
+    ],
+    [
+      `${ENDPOINT}requests: { media_urls: { hosts: [a.example] } }`,
+      "2 requests.media_urls.hosts: with fetch: data no host is looked at; want fetch: hosts",
+    ],
+    [
+      `${ENDPOINT}requests: { media_urls: { fetch: hosts, hosts: ["https://a"] } }`,
+      '2 requests.media_urls.hosts[0]: want a host name in lower case, or ".example.org" for all ' +
+      "below it",
+    ],
     [`${ENDPOINT}report_interval: 1ms`, "2 report_interval: want at least 100ms"],
     [
       "endpoints: [{ name: a, url: 'ftp://x', models: [{ name: m }] }]",

@@ -4,6 +4,7 @@ import { spawnTask } from "@heddle/common/task";
 import type { ErrorShape } from "./core/engine_error_shape.ts";
 import { modelCard, modelCards } from "./core/fleet/model_cards.ts";
 import type { Table } from "./core/fleet/table.ts";
+import { corsHeaders, type CorsPolicy, preflight } from "./core/policy/cors.ts";
 import { type Outcome, refuse } from "./core/request/outcome.ts";
 import { matchRoute, type Route, type RouteMatch } from "./core/request/route.ts";
 import { Reply } from "./edge/client/reply.ts";
@@ -15,6 +16,7 @@ export interface HandleParts extends ServeParts {
   /** Why this router should get no traffic; undefined when it should. */
   readonly notReady: () => string | undefined;
   readonly heartbeatMs: number;
+  readonly cors: CorsPolicy;
 }
 
 const TEXT = { "content-type": "text/plain; charset=utf-8" } as const;
@@ -31,25 +33,36 @@ export function handle(
   const reply = new Reply(response, parts.heartbeatMs);
   const requestId = requestIdOf(request.headers["x-request-id"]);
   reply.setHeader("x-request-id", requestId);
+  setHeaders(reply, corsHeaders(parts.cors, request.headers));
   const match = matchRoute(request.method ?? "", request.url ?? "");
   // What clients of the Messages API call the same thing.
   if (errorsOf(match) === "anthropic") reply.setHeader("request-id", requestId);
   switch (match.kind) {
     case "no_route":
       return tell(reply, refuse({ reason: "no_route", message: NO_ROUTE }), match.errors);
-    case "method_not_allowed":
-      reply.setHeader("allow", match.allow);
+    case "method_not_allowed": {
+      const allowed = request.method === "OPTIONS"
+        ? preflight(parts.cors, request.headers, match.methods)
+        : undefined;
+      // A preflight carries no key, and is never more than what any caller may know.
+      if (allowed !== undefined) return reply.whole(204, allowed, "");
+      reply.setHeader("allow", match.methods.join(", "));
       return tell(
         reply,
         refuse({
           reason: "method_not_allowed",
-          message: `${request.method} is not allowed here: want ${match.allow}`,
+          message: `${request.method} is not allowed here: want ${match.methods.join(" or ")}`,
         }),
         match.errors,
       );
+    }
     case "route":
       return follow(match.route, { request, reply, requestId }, parts);
   }
+}
+
+function setHeaders(reply: Reply, headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) reply.setHeader(name, value);
 }
 
 function errorsOf(match: RouteMatch): ErrorShape {

@@ -55,28 +55,11 @@ export async function startRouter(
   const notReady = () =>
     stopping ? "stopping" : endpoints.informed ? undefined : "has not heard from control yet";
   const parts: HandleParts = {
-    endpoints,
-    pool,
-    queue,
+    ...partsOf(settings, core),
     metrics,
     notReady,
-    now: core.now,
     heartbeatMs: hooks.heartbeatMs ?? HEARTBEAT_MS,
-    timeouts: settings.timeouts,
-    limits: OPEN_LIMITS,
-    requestPolicy: settings.requestPolicy,
     keyring: () => keyring,
-    bodyLimits: {
-      wireBytesMax: settings.bodyReceivedMaxBytes,
-      bodyBytesMax: settings.bodyInflatedMaxBytes,
-    },
-    formLimits: {
-      bytesMax: settings.uploadMaxBytes,
-      room: new SpoolRoom({
-        folder: `${settings.stateDirectory}/uploads`,
-        bytesMax: settings.uploadsMaxBytes,
-      }),
-    },
     account: (record) => {
       metrics.record(record);
       logRequest(log, record);
@@ -153,6 +136,31 @@ async function startCore(settings: Settings): Promise<Core> {
     holdMs: timeouts.holdMs,
   });
   return { now, endpoints, queue, pool, link };
+}
+
+/** What of the parts is the same for as long as the router runs. */
+function partsOf(settings: Settings, { endpoints, pool, queue, now }: Core) {
+  return {
+    endpoints,
+    pool,
+    queue,
+    now,
+    timeouts: settings.timeouts,
+    limits: OPEN_LIMITS,
+    requestPolicy: settings.requestPolicy,
+    cors: settings.cors,
+    bodyLimits: {
+      wireBytesMax: settings.bodyReceivedMaxBytes,
+      bodyBytesMax: settings.bodyInflatedMaxBytes,
+    },
+    formLimits: {
+      bytesMax: settings.uploadMaxBytes,
+      room: new SpoolRoom({
+        folder: `${settings.stateDirectory}/uploads`,
+        bytesMax: settings.uploadsMaxBytes,
+      }),
+    },
+  };
 }
 
 async function listen(

@@ -278,3 +278,55 @@ Deno.test("control fields are dropped and named, or refused", async () => {
   await served.body?.cancel();
   deepEqual(JSON.parse(engine.calls[0]?.body ?? ""), { ...ASK, model: "served" });
 });
+
+Deno.test("pages of a listed origin may call, others are told nothing", async () => {
+  await using engine = await startEngine(HEALTHY);
+  await using router = await runRouter({
+    endpoints: endpointsAt(engine.url),
+    cors: { origins: ["https://app.example"] },
+  });
+  const ask = (origin: string, method: string, path = "/v1/chat/completions") =>
+    fetch(router.url + path, {
+      method,
+      headers: {
+        origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,x-stainless-os",
+      },
+    });
+  const allowed = await ask("https://app.example", "OPTIONS");
+  equal(allowed.status, 204);
+  equal(allowed.headers.get("access-control-allow-origin"), "https://app.example");
+  equal(allowed.headers.get("access-control-allow-headers"), "authorization, x-stainless-os");
+  equal(allowed.headers.get("vary"), "origin");
+  const other = await ask("https://other.example", "OPTIONS");
+  deepEqual([other.status, other.headers.get("access-control-allow-origin")], [405, null]);
+  const unknown = await ask("https://app.example", "OPTIONS", "/metrics");
+  equal(unknown.status, 404);
+  const chat = await router.post("/v1/chat/completions", ASK, {
+    headers: { origin: "https://app.example" },
+  });
+  equal(chat.headers.get("access-control-allow-origin"), "https://app.example");
+  match(chat.headers.get("access-control-expose-headers") ?? "", /x-request-id/);
+  for (const response of [allowed, other, unknown, chat]) await response.body?.cancel();
+  equal(engine.calls.length, 1);
+});
+
+Deno.test("media that a request names by URL are fetched from listed hosts only", async () => {
+  await using engine = await startEngine(HEALTHY);
+  const ask = async (config: Record<string, unknown>, url: string) => {
+    await using router = await runRouter({ endpoints: endpointsAt(engine.url), ...config });
+    const content = [{ type: "image_url", image_url: { url } }];
+    const response = await router.post("/v1/chat/completions", {
+      model: "m",
+      messages: [{ role: "user", content }],
+    });
+    await response.body?.cancel();
+    return response.status;
+  };
+  const hosts = { requests: { media_urls: { fetch: "hosts", hosts: ["img.example"] } } };
+  equal(await ask({}, "https://img.example/a.png"), 400);
+  equal(await ask({}, "data:image/png;base64,AAAA"), 200);
+  equal(await ask(hosts, "https://img.example/a.png"), 200);
+  equal(await ask(hosts, "http://169.254.169.254/latest"), 400);
+});

@@ -15,6 +15,8 @@ export function conflictsOf(config: Config): readonly Complaint[] {
     ...endpointConflicts(config),
     ...nameConflicts(config),
     ...durationConflicts(config),
+    ...browserConflicts(config),
+    ...mediaConflicts(config),
   ];
 }
 
@@ -110,4 +112,19 @@ function durationConflicts(config: Config): readonly Complaint[] {
   const reportMs = parseDurationMs(config.report_interval) ?? NaN;
   if (reportMs < 100) found.push([["report_interval"], "want at least 100ms"]);
   return found;
+}
+
+function browserConflicts({ cors, keys }: Config): readonly Complaint[] {
+  return keys.policy === "open" && cors.origins.includes("*")
+    ? [[["cors", "origins"], 'with keys.policy open any web page could use the engines: no "*"']]
+    : [];
+}
+
+function mediaConflicts({ requests }: Config): readonly Complaint[] {
+  const { fetch, hosts } = requests.media_urls;
+  const path = ["requests", "media_urls", "hosts"];
+  if (fetch === "hosts" && hosts.length === 0) return [[path, "want a host, or fetch: data"]];
+  return fetch !== "hosts" && hosts.length > 0
+    ? [[path, `with fetch: ${fetch} no host is looked at; want fetch: hosts`]]
+    : [];
 }

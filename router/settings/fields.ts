@@ -87,7 +87,25 @@ export const fieldsSchema = z.strictObject({
   requests: z.strictObject({
     control_fields: z.enum(["strip", "refuse"]).default("strip")
       .describe("What becomes of members that steer an engine: taken out, or the request refused"),
+    media_urls: z.strictObject({
+      fetch: z.enum(["data", "hosts", "public"]).default("data").describe(
+        "data: none; hosts: from the hosts listed; public: from any host whose name is a public one",
+      ),
+      hosts: z.array(
+        z.string().regex(/^\.?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/, {
+          error: 'want a host name in lower case, or ".example.org" for all below it',
+        }),
+      ).default([]).describe("Hosts that media are fetched from"),
+    }).prefault({}).describe("Images and other media that a request names by URL"),
   }).prefault({}).describe("What clients may ask for"),
+  cors: z.strictObject({
+    origins: z.array(
+      z.string().refine(
+        (text) => text === "*" || URL.canParse(text) && new URL(text).origin === text,
+        { error: 'want an origin as in "https://app.example", or "*" for every one' },
+      ),
+    ).default([]).describe("Web origins whose pages may call the API from a browser"),
+  }).prefault({}).describe("Browsers; off unless origins are listed"),
   requests_in_flight_max: z.int().positive().default(20_000)
     .describe("Most requests at one time; more are refused with 429"),
   timeouts: timeoutsSchema.prefault({}).describe("Waits, none of which bounds a whole answer"),

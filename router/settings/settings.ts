@@ -6,6 +6,7 @@ import { HeddleError } from "@heddle/proto/error";
 import type { Config } from "./fields.ts";
 import { parseOrigin } from "./parse.ts";
 import type { Origin } from "../core/fleet/endpoint.ts";
+import type { CorsPolicy } from "../core/policy/cors.ts";
 import type { RequestPolicy } from "../core/request/request.ts";
 
 /** `timeouts` in milliseconds. */
@@ -45,6 +46,7 @@ export interface Settings {
   readonly uploadMaxBytes: number;
   readonly uploadsMaxBytes: number;
   readonly requestPolicy: RequestPolicy;
+  readonly cors: CorsPolicy;
   readonly requestsInFlightMax: number;
   readonly timeouts: Timeouts;
   readonly shutdownMs: number;
@@ -71,7 +73,11 @@ export function settingsOf(config: Config, hostname: string): Settings {
     bodyInflatedMaxBytes: bytes(config.bodies.inflated_max),
     uploadMaxBytes: bytes(config.bodies.upload_max),
     uploadsMaxBytes: bytes(config.bodies.uploads_max),
-    requestPolicy: { controlFields: config.requests.control_fields },
+    requestPolicy: {
+      controlFields: config.requests.control_fields,
+      mediaUrls: config.requests.media_urls,
+    },
+    cors: { origins: new Set(config.cors.origins) },
     requestsInFlightMax: config.requests_in_flight_max,
     timeouts: {
       connectMs: ms(config.timeouts.connect),

@@ -47,6 +47,7 @@ export async function startRouterUnderTest(setup: RouterSetup): Promise<RouterUn
       ...(aliases === undefined ? {} : { aliases }),
       ...(fallbacks === undefined ? {} : { fallbacks }),
     })),
+    cors: { origins: ["https://app.example"] },
     shutdown_timeout: "1s",
   });
   const router = await startRouter(settingsOf(config, "case"), registry, {

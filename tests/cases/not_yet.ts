@@ -3,8 +3,6 @@
  * test fails as soon as a case of this list passes.
  */
 export const NOT_YET: ReadonlyMap<string, string> = new Map([
-  ["R05", "CORS"],
-  ["R13", "a policy for media that a request names by URL"],
   ["L01", "token limits of a key"],
   ["L02", "token limits of a key"],
   ["L04", "concurrency limits of a key"],

@@ -3,7 +3,7 @@
  * is to be streamed. The file goes on as it came.
  */
 import type { BodyPiece, ParsedRequest, RequestPolicy } from "../request/request.ts";
-import { isControlField } from "../request/control_fields.ts";
+import { isControlField } from "../policy/control_fields.ts";
 import { next, refuse, type Step } from "../request/outcome.ts";
 import type { InferenceRoute } from "../request/route.ts";
 import type { FormPart } from "./form_scan.ts";
@@ -24,7 +24,7 @@ const TRUE = /^(?:true|t|yes|y|on|1)$/i;
 export function parseForm(
   route: InferenceRoute,
   form: Form,
-  policy: RequestPolicy,
+  policy: Pick<RequestPolicy, "controlFields">,
 ): Step<ParsedRequest> {
   const [model, another] = form.parts.filter(({ name }) => name === "model");
   if (model?.text === undefined || model.text === "" || another !== undefined) {

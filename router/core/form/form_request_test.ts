@@ -1,6 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { matchRoute } from "../request/route.ts";
-import type { ControlFieldPolicy } from "../request/control_fields.ts";
+import type { ControlFieldPolicy } from "../policy/control_fields.ts";
 import { parseForm } from "./form_request.ts";
 import { FormScanner } from "./form_scan.ts";
 

@@ -4,10 +4,11 @@
  */
 import { memberOf, memberValue, scanObject } from "../json_scan.ts";
 import type { EmbeddingEncoding } from "../embeddings.ts";
-import { type ControlFieldPolicy, isControlField } from "./control_fields.ts";
+import { type ControlFieldPolicy, isControlField } from "../policy/control_fields.ts";
+import { type MediaUrlPolicy, refusedMedia } from "../policy/media_urls.ts";
 import { next, refuse, type Step } from "./outcome.ts";
 import { estimatePromptTokens } from "./prompt_estimate.ts";
-import { needsState } from "./responses_state.ts";
+import { needsState } from "../policy/responses_state.ts";
 import type { InferenceRoute } from "./route.ts";
 import { includeUsage, type MemberEdit, splice } from "../splice.ts";
 
@@ -37,6 +38,7 @@ const CHOICES_MAX = 128;
 /** What an operator decides about requests. */
 export interface RequestPolicy {
   readonly controlFields: ControlFieldPolicy;
+  readonly mediaUrls: MediaUrlPolicy;
 }
 
 /** Reads a JSON body for `route`. */
@@ -57,6 +59,8 @@ export function parseRequest(
   }
   const wrong = wrongMember(read) ?? (route.name === "responses" ? needsState(read) : undefined);
   if (wrong !== undefined) return wrong;
+  const media = refusedMedia(bytes, object, policy.mediaUrls);
+  if (media !== undefined) return invalid(media.message, media.param);
   const control = object.members.map(({ key }) => key).filter(isControlField);
   const [first] = control;
   if (first !== undefined && policy.controlFields === "refuse") {

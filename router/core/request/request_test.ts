@@ -2,7 +2,10 @@ import { deepEqual, equal } from "node:assert/strict";
 import { type ParsedRequest, parseRequest, type RequestPolicy } from "./request.ts";
 import { matchRoute } from "./route.ts";
 
-const POLICY: RequestPolicy = { controlFields: "strip" };
+const POLICY: RequestPolicy = {
+  controlFields: "strip",
+  mediaUrls: { fetch: "data", hosts: [] },
+};
 
 function route(path = "/v1/chat/completions") {
   const match = matchRoute("POST", path);
@@ -83,7 +86,7 @@ Deno.test("parseRequest() names the control fields that it drops, or refuses the
   const text = '{"priority":-9,"model":"m","messages":[],"cache_salt":"x"}';
   deepEqual(parsed(text).answerHeaders, { "x-heddle-dropped": "priority, cache_salt" });
   deepEqual(parsed('{"model":"m","top_k":4}').answerHeaders, {});
-  const step = parse(text, undefined, { controlFields: "refuse" });
+  const step = parse(text, undefined, { ...POLICY, controlFields: "refuse" });
   deepEqual(step, {
     kind: "end",
     outcome: {

@@ -45,7 +45,11 @@ export type Route =
 /** A refusal comes in the envelope that clients of its path read. */
 export type RouteMatch =
   | { readonly kind: "route"; readonly route: Route }
-  | { readonly kind: "method_not_allowed"; readonly allow: string; readonly errors: ErrorShape }
+  | {
+    readonly kind: "method_not_allowed";
+    readonly methods: readonly string[];
+    readonly errors: ErrorShape;
+  }
   | { readonly kind: "no_route"; readonly errors: ErrorShape };
 
 const MODEL_PREFIX = "/v1/models/";
@@ -112,7 +116,7 @@ interface Offer {
 function allowing(method: string, { methods, route, errors }: Offer): RouteMatch {
   return methods.includes(method)
     ? { kind: "route", route }
-    : { kind: "method_not_allowed", allow: methods.join(", "), errors };
+    : { kind: "method_not_allowed", methods, errors };
 }
 
 // A target may be in absolute form ("http://host/v1/models"), as proxies send it.

@@ -59,7 +59,7 @@ Deno.test("matchRoute() takes a model's name as the whole tail, decoded once", (
 Deno.test("matchRoute() says which methods a path takes", () => {
   deepEqual(matchRoute("GET", "/v1/embeddings"), {
     kind: "method_not_allowed",
-    allow: "POST",
+    methods: ["POST"],
     errors: "openai",
   });
 });

@@ -64,7 +64,9 @@ export class Reply {
   whole(status: number, headers: ReplyHeaders, body: string | Uint8Array): void {
     this.#state = "ended";
     const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
-    this.#response.writeHead(status, { ...headers, "content-length": String(bytes.length) });
+    // 204 has no body, and says no length of it.
+    const length = status === 204 ? {} : { "content-length": String(bytes.length) };
+    this.#response.writeHead(status, { ...headers, ...length });
     this.#response.end(bytes);
   }
 

@@ -4,7 +4,7 @@
  * knows the id. A router that sends the next request to another replica would have it answered
  * without its history, so requests that need one are refused and nothing is kept.
  */
-import { refuse } from "./outcome.ts";
+import { refuse } from "../request/outcome.ts";
 
 export type StateRefusal = ReturnType<typeof refuse>;
 
