@@ -38,6 +38,9 @@ TYPES = {
     "heddle_shm_min_mib": (int, "a number"),
     "heddle_clock_skew_max_s": (int, "a number"),
     "heddle_accepted_problems": (list, "a list"),
+    "heddle_downgrade": (bool, "true or false"),
+    "heddle_upgrade_soak_s": (int, "a number of seconds"),
+    "heddle_upgrade_gate_s": (int, "a number of seconds"),
     "heddle_firewall": (bool, "true or false"),
     "heddle_firewall_trusted": (list, "a list"),
 }
@@ -218,15 +221,17 @@ def _sentence(problem, where):
     return f"{where}{problem.get('detail') or problem.get('reason')}{' ' + remedy if remedy else ''}"
 
 
-def host_result(result, version, upgrading):
+def host_result(result, version, upgrading, downgrade):
     """What heddle_host_check told, or why it told nothing."""
     if result.get("problems") is None:
         verb = "cannot be reached" if result.get("unreachable") else "cannot be looked at"
         return {"problems": [f"{verb}: {result.get('msg', 'no reason given')}"], "arch": "", "current": ""}
     problems = list(result["problems"])
     current = result["current"]
-    if current and older(version, current):
-        problems.append(f"{current} is installed, newer than {version}: no release is put back this way")
+    if current and older(version, current) and not (upgrading and downgrade):
+        problems.append(
+            f"{current} is installed, newer than {version}: upgrade.yml goes back only with heddle_downgrade"
+        )
     elif current and current != version and not upgrading:
         problems.append(f"{current} is installed and the release is {version}: run upgrade.yml")
     elif current and minors_apart(version, current) > 1:
@@ -272,6 +277,35 @@ def shards_on(replicas_json, node):
         for shard in replica.get("shards", [])
         if shard["node"] == node and shard["state"] not in ("stopped", "failed")
     }
+
+
+def upgrade_gate(nodes_json, replicas_json, node, version, before):
+    """What control does not see of an upgraded node as it should be; before is heddle_shards of then."""
+    found = missing_nodes(nodes_json, [node], version)
+    try:
+        now = shards_on(replicas_json, node)
+    except (TypeError, ValueError, KeyError):
+        return found + ["control does not tell its replicas"]
+    for shard, pid in before.items():
+        if shard not in now:
+            found.append(f"shard {shard} is gone")
+        elif now[shard] != pid:
+            found.append(f"shard {shard} has pid {now[shard]}, it was {pid}")
+    return found
+
+
+def lost_shards(before_json, now_json):
+    """Shards that had a process before and now have none, or another."""
+    before, now = (
+        {
+            shard["shard_id"]: shard.get("pid")
+            for replica in _parsed(text)
+            for shard in replica.get("shards", [])
+            if shard["state"] not in ("stopped", "failed")
+        }
+        for text in (before_json, now_json)
+    )
+    return sorted(shard for shard, pid in before.items() if pid and now.get(shard) != pid)
 
 
 def node_in(nodes_json, name):
@@ -376,11 +410,13 @@ class FilterModule:
             "heddle_host_result": host_result,
             "heddle_inventory_problems": inventory_problems,
             "heddle_minors_apart": minors_apart,
+            "heddle_lost_shards": lost_shards,
             "heddle_missing_nodes": missing_nodes,
             "heddle_missing_routers": missing_routers,
             "heddle_node": node_in,
             "heddle_older": older,
             "heddle_preflight_report": preflight_report,
             "heddle_shards": shards_on,
+            "heddle_upgrade_gate": upgrade_gate,
         }
 

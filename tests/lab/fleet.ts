@@ -10,6 +10,7 @@ import { OLDEST, openToolchain } from "../ansible/toolchain.ts";
 import { attemptCommand, type Finished } from "./command.ts";
 import type { Lab } from "./lab.ts";
 import type { LabNode } from "./node.ts";
+import { waitFor } from "./wait_for.ts";
 
 /** Long enough for a machine that is busy with other things. */
 const PLAY_MS_MAX = 400_000;
@@ -66,6 +67,7 @@ const nodeSchema = z.object({
 });
 const replicaSchema = z.object({
   replica_id: z.string(),
+  model: z.string(),
   state: z.string(),
   fabric: z.string(),
   shards: z.array(z.object({
@@ -79,10 +81,24 @@ const replicaSchema = z.object({
 export interface FleetOptions {
   /** Text of the catalog. */
   readonly catalog: string;
-  /** The release to install; that of HEDDLE_DIST, or the repository's dist/, when left out. */
-  readonly dist?: string;
   /** Values that differ from ansible/group_vars/all.yml. */
   readonly values?: Readonly<Record<string, unknown>>;
+}
+
+/** A model on two nodes of one fabric, and nowhere else. */
+export const GIANT = `models:
+  - name: giant
+    source: demo
+    profiles:
+      - { name: two-nodes, engine: sim, gpu_class: h100-80g, tp: 8, pp: 2, nodes: 2 }
+`;
+
+/** From a placement to a ready replica, on a machine that is busy with other things. */
+const READY_MS_MAX = 90_000;
+
+/** The release under test: that of HEDDLE_DIST, or the repository's dist/. */
+export function releaseOfLab(): string {
+  return Deno.env.get("HEDDLE_DIST") ?? join(ROOT, "dist");
 }
 
 /** Fetches Ansible. Call it where there is a network. */
@@ -103,7 +119,7 @@ export async function fleetOf(lab: Lab, options: FleetOptions): Promise<Fleet> {
     JSON.stringify({
       heddle_cluster: "lab",
       heddle_catalog_file: join(folder, "catalog.yaml"),
-      heddle_dists: { x86_64: options.dist ?? Deno.env.get("HEDDLE_DIST") ?? join(ROOT, "dist") },
+      heddle_dists: { x86_64: releaseOfLab() },
       heddle_ca_folder: join(folder, "ca"),
       heddle_cache_folder: join(folder, "cache"),
       heddle_engines: [{ name: "sim", path: "/opt/heddle/current/bin/heddle-sim" }],
@@ -180,6 +196,14 @@ export class Fleet {
   async replicas() {
     const text = await this.node("control-1").run(["/usr/local/bin/heddle", "replicas", "--json"]);
     return z.array(replicaSchema).parse(JSON.parse(text));
+  }
+
+  /** Pids of the model's only replica by node, once it is ready. */
+  async ready(model: string): Promise<Readonly<Record<string, number | null>>> {
+    const replica = await waitFor(`${model} is ready`, async () => {
+      return (await this.replicas()).find((each) => each.model === model && each.state === "ready");
+    }, READY_MS_MAX);
+    return Object.fromEntries(replica.shards.map(({ node, pid }) => [node, pid]));
   }
 
   /** The key that the playbook made. */

@@ -1,11 +1,15 @@
 /** Every scenario by its name, in the order in which `all` runs them. */
 import type { Scenario } from "./scenario.ts";
+import { badRelease } from "./scenarios/bad_release.ts";
 import { nodes } from "./scenarios/nodes.ts";
 import { systemdLauncher } from "./scenarios/systemd_launcher.ts";
 import { onboard } from "./scenarios/onboard.ts";
+import { upgrade } from "./scenarios/upgrade.ts";
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   nodes,
   systemd_launcher: systemdLauncher,
   onboard,
+  upgrade,
+  bad_release: badRelease,
 };
