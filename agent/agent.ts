@@ -107,7 +107,6 @@ export async function buildAgent(
         engines: engines.survey.engines,
         environmentOf: (engine) => ({
           ...environmentFor(config, store, report.managementInterface),
-          home: homeOf(config.launcher) ?? store.home,
           ofEngine: config.engines.find(({ name, path }) =>
             name === engine.name && path === engine.path
           )?.env ?? {},
@@ -272,6 +271,7 @@ function engineVersions(
     shim,
     stateDirectory: config.state_directory,
     secondsMax: PROBE_SECONDS_MAX,
+    ...(config.launcher === "systemd" ? { unitUser: config.engine_user } : {}),
     engines: config.engines.map((engine) => namedEngine(engine, environmentFor(config, store, ""))),
     onChange,
   });
@@ -283,7 +283,7 @@ function environmentFor(
   managementInterface: string,
 ): NodeEnvironment {
   return {
-    home: store.home,
+    home: homeOf(config.launcher) ?? store.home,
     managementInterface,
     engineEnv: config.engine_env,
     ofEngine: {},

@@ -55,18 +55,22 @@ const DEVICES = [
   "/dev/infiniband/rdma_cm",
 ];
 
+/** Who runs, and with what. */
+interface Environment {
+  readonly user: string;
+  /** Names of the variables in its environment file. */
+  readonly variables: readonly string[];
+  readonly envFile: string;
+}
+
 /** One process, as it is to be started. */
-export interface EngineUnit {
+export interface EngineUnit extends Environment {
   readonly handle: string;
   /** "server"; for people. */
   readonly name: string;
   readonly argv: readonly string[];
-  /** Names of the variables in its environment file. */
-  readonly variables: readonly string[];
-  readonly envFile: string;
   readonly logFile: string;
   readonly exitFile: string;
-  readonly user: string;
   /** A unit of the same shard, with which it shares /tmp: Ray keeps its sockets there. */
   readonly sibling: string | undefined;
 }
@@ -87,34 +91,14 @@ export function handleOf(unit: string): string | undefined {
 
 /** Arguments of systemd-run that start `unit` and return once its program runs. */
 export function startArguments(unit: EngineUnit): readonly string[] {
-  const given = new Set(unit.variables);
-  const unset = ADDED_VARIABLES.filter((name) => !given.has(name));
   const properties: readonly string[] = [
-    `User=${unit.user}`,
-    `EnvironmentFile=${unit.envFile}`,
-    ...(unset.length === 0 ? [] : [`UnsetEnvironment=${unset.join(" ")}`]),
+    ...confinement(unit),
     `StandardOutput=append:${unit.logFile}`,
     `StandardError=append:${unit.logFile}`,
-    "StandardInput=null",
     `SyslogIdentifier=${PREFIX}${unit.handle}`,
-    `WorkingDirectory=${ENGINE_HOME}`,
-    `StateDirectory=${ENGINE_HOME_STATE}`,
-    "StateDirectoryMode=0700",
-    "UMask=0022",
     `BindPaths=${unit.exitFile}:${EXIT_RECORD_PLACE}`,
     `ExecStopPost=${EXIT_RECORDER.map(quoteWord).join(" ")}`,
-    // SIGTERM to the engine alone, which knows how to end its workers. What is left when it has
-    // ended, however it ended, is killed at once: it would hold GPUs for nobody.
-    "KillMode=mixed",
     `TimeoutStopSec=${STOP_SECONDS}`,
-    // RDMA pins what it registers, and the default fails the first collective.
-    "LimitMEMLOCK=infinity",
-    "LimitNOFILE=1048576",
-    "LimitCORE=0",
-    "OOMPolicy=stop",
-    ...SANDBOX,
-    "DevicePolicy=closed",
-    ...DEVICES.map((device) => `DeviceAllow=${device} rw`),
     ...(unit.sibling === undefined ? [] : [`JoinsNamespaceOf=${unit.sibling}`]),
   ];
   return [
@@ -129,6 +113,64 @@ export function startArguments(unit: EngineUnit): readonly string[] {
     ...properties.map((property) => `--property=${property}`),
     "--",
     ...commandLine(unit.argv),
+  ];
+}
+
+/** An engine's program that is run for its version. */
+export interface ProbeUnit extends Environment {
+  readonly handle: string;
+  readonly argv: readonly string[];
+  /** It is killed after that. */
+  readonly seconds: number;
+}
+
+/** Arguments of systemd-run that run a program as an engine would be, and end with its exit code. */
+export function probeArguments(unit: ProbeUnit): readonly string[] {
+  const properties = [
+    ...confinement(unit),
+    `RuntimeMaxSec=${unit.seconds}`,
+    "TimeoutStopSec=1",
+  ];
+  return [
+    "--quiet",
+    "--no-ask-password",
+    "--collect",
+    "--wait",
+    "--pipe",
+    `--unit=heddle-probe-${unit.handle}.service`,
+    `--slice=${SLICE}`,
+    "--description=Heddle asks an engine for its version",
+    ...properties.map((property) => `--property=${property}`),
+    "--",
+    ...commandLine(unit.argv),
+  ];
+}
+
+// What an engine is held to and given, whatever it is run for.
+function confinement({ user, envFile, variables }: Environment): readonly string[] {
+  const given = new Set(variables);
+  const unset = ADDED_VARIABLES.filter((name) => !given.has(name));
+  return [
+    `User=${user}`,
+    `EnvironmentFile=${envFile}`,
+    ...(unset.length === 0 ? [] : [`UnsetEnvironment=${unset.join(" ")}`]),
+    `WorkingDirectory=${ENGINE_HOME}`,
+    `StateDirectory=${ENGINE_HOME_STATE}`,
+    "StateDirectoryMode=0700",
+    "UMask=0022",
+    // As everywhere else: systemd alone has programs ignore it.
+    "IgnoreSIGPIPE=no",
+    // SIGTERM to the engine alone, which knows how to end its workers. What is left when it has
+    // ended, however it ended, is killed at once: it would hold GPUs for nobody.
+    "KillMode=mixed",
+    // RDMA pins what it registers, and the default fails the first collective.
+    "LimitMEMLOCK=infinity",
+    "LimitNOFILE=1048576",
+    "LimitCORE=0",
+    "OOMPolicy=stop",
+    ...SANDBOX,
+    "DevicePolicy=closed",
+    ...DEVICES.map((device) => `DeviceAllow=${device} rw`),
   ];
 }
 

@@ -12,6 +12,7 @@ import { engineVersion } from "../../core/engine_version.ts";
 import { redactLine } from "../../core/redact_line.ts";
 import { shellEnv } from "../../core/shell_env.ts";
 import type { InstalledEngine } from "../../engines/engine.ts";
+import { probeAsUnit } from "../launcher/probe_unit.ts";
 import { cannotRun } from "../launcher/shim.ts";
 
 const log = logger("agent", "engines");
@@ -50,6 +51,8 @@ type Found =
 
 export interface EngineVersionsOptions {
   readonly shim: string;
+  /** The user that engines run as, where they are units; left out: they run as the agent does. */
+  readonly unitUser?: string;
   readonly stateDirectory: string;
   readonly engines: readonly NamedEngine[];
   /** How long one may take to say its version. */
@@ -119,7 +122,7 @@ export class EngineVersions {
     try {
       output = await this.#run(named, index);
     } catch (error) {
-      return fails(errorText(error), "See that bin/heddle-shim can be run");
+      return fails(errorText(error), "See that the agent may run what runs engines");
     }
     const [, said = "", code = ""] = /^([^]*?)\n#exit (\d*)\n?$/.exec(output) ?? [];
     const words = lastWords(said || output);
@@ -145,8 +148,11 @@ export class EngineVersions {
   }
 
   async #run(named: NamedEngine, index: number): Promise<string> {
-    const { shim, stateDirectory, secondsMax } = this.#options;
+    const { shim, unitUser, stateDirectory, secondsMax } = this.#options;
     const environment = join(stateDirectory, `engine-${index}.env`);
+    if (unitUser !== undefined) {
+      return await probeAsUnit({ ...named, user: unitUser, envFile: environment, secondsMax });
+    }
     await writeFileAtomic(environment, shellEnv(named.env));
     let output: Deno.CommandOutput;
     try {

@@ -27,14 +27,7 @@ export async function callSystemd(path: string, args: readonly string[]): Promis
       signal: AbortSignal.timeout(CALL_MS_MAX),
     }).output();
   } catch (error) {
-    const remedy = error instanceof Deno.errors.NotCapable
-      ? "allow it with --allow-run, as bin/heddle-agent does"
-      : error instanceof Deno.errors.NotFound
-      ? "this machine has no systemd: set launcher to process in agent.yaml"
-      : "see that systemd answers: systemctl status";
-    throw new HeddleError("system", `Cannot run ${path}: ${errorText(error)}; ${remedy}`, {
-      cause: error,
-    });
+    throw cannotRunSystemd(path, error);
   }
   const decoder = new TextDecoder();
   return {
@@ -42,4 +35,16 @@ export async function callSystemd(path: string, args: readonly string[]): Promis
     stdout: decoder.decode(output.stdout),
     stderr: decoder.decode(output.stderr).trim(),
   };
+}
+
+/** Words for a program of systemd's that could not be run at all. */
+export function cannotRunSystemd(path: string, error: unknown): HeddleError {
+  const remedy = error instanceof Deno.errors.NotCapable
+    ? "allow it with --allow-run, as bin/heddle-agent does"
+    : error instanceof Deno.errors.NotFound
+    ? "this machine has no systemd: set launcher to process in agent.yaml"
+    : "see that systemd answers: systemctl status";
+  return new HeddleError("system", `Cannot run ${path}: ${errorText(error)}; ${remedy}`, {
+    cause: error,
+  });
 }

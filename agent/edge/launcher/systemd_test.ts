@@ -3,10 +3,11 @@
  * where it was asked to: on a node of the lab (`deno task lab systemd_launcher`), whose user for
  * engines HEDDLE_TEST_ENGINE_USER names.
  */
-import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { launcherContract, type Subject } from "./contract.ts";
+import { probeAsUnit } from "./probe_unit.ts";
 import { SystemdLauncher } from "./systemd.ts";
 
 const SHIM = fileURLToPath(new URL("../../../bin/heddle-shim", import.meta.url));
@@ -179,6 +180,34 @@ function beyondTheContract(): void {
     });
     const exit = await subject.launcher.exit(process, directory, AbortSignal.timeout(WAIT_MS_MAX));
     deepEqual(exit, { code: 4, signal: "", outOfMemory: false });
+  });
+  Deno.test("probeAsUnit() asks an engine for its version as the user that it runs as", async () => {
+    await using subject = await open();
+    const probe = (script: string, secondsMax = 20) =>
+      probeAsUnit({
+        path: "/bin/sh",
+        versionArgs: ["-c", script],
+        env: { LD_LIBRARY_PATH: "/cuda" },
+        user: USER ?? "nobody",
+        envFile: join(subject.root, "engine-0.env"),
+        secondsMax,
+      });
+    match(
+      await probe('echo "$(/usr/bin/id -un) $LD_LIBRARY_PATH"; echo late >&2; exit 3'),
+      new RegExp(`^${USER} /cuda\n+late\n[^]*\n#exit 3\n$`),
+    );
+    match(await probe("exec /bin/sleep 60", 1), /\n#timeout\n$/);
+    const flood = await probe("while :; do echo flood; done");
+    ok(flood.length < 20_000 && /\n#exit \d+\n$/.test(flood));
+    const missing = await probeAsUnit({
+      path: "/no/such/engine",
+      versionArgs: ["--version"],
+      env: {},
+      user: USER ?? "nobody",
+      envFile: join(subject.root, "engine-1.env"),
+      secondsMax: 20,
+    });
+    match(missing, /\n#exit 127\n$/);
   });
   Deno.test("systemd launcher: two agents do not see each other's engines", async () => {
     await using one = await open();
