@@ -50,6 +50,7 @@ async function runScenario(name: string, { base, run }: Place): Promise<Scenario
   const scenario = SCENARIOS[name];
   if (scenario === undefined) throw new Error(`There is no scenario "${name}"`);
   say(`${name}: ${scenario.title}`);
+  await scenario.prepare?.();
   const artefacts = join(ARTEFACTS, name);
   await Deno.remove(artefacts, { recursive: true }).catch(() => {});
   await Deno.mkdir(artefacts, { recursive: true });

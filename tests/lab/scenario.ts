@@ -6,6 +6,8 @@ export interface Scenario {
   readonly title: string;
   /** It has failed when it is not over by then. */
   readonly limitMs: number;
+  /** Fetches what it needs from elsewhere, beforehand: in a lab there is no way out. */
+  prepare?(): Promise<unknown>;
   /** Throws when what it shows is not so. Its steps go through `lab.step`. */
   run(lab: Lab): Promise<void>;
 }
