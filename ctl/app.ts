@@ -7,6 +7,8 @@ import { issue } from "./commands/ca/issue.ts";
 import { request } from "./commands/ca/request.ts";
 import { sign } from "./commands/ca/sign.ts";
 import { status } from "./commands/ca/status.ts";
+import { apply } from "./commands/catalog/apply.ts";
+import { plan } from "./commands/catalog/plan.ts";
 import { explain } from "./commands/explain.ts";
 import { logs } from "./commands/logs.ts";
 import { listModels } from "./commands/models/list.ts";
@@ -39,6 +41,8 @@ const root = buildRouteMap({
       docs: { brief: "Certificates: who may call itself what in this cluster" },
       routes: { init, request, sign, issue, status },
     }),
+    plan,
+    apply,
     cordon,
     uncordon,
     drain,

@@ -7,7 +7,9 @@ import { HeddleError } from "@heddle/proto/error";
 
 const contextSchema = z.strictObject({
   name: z.string().min(1).describe("what --context takes"),
-  url: z.string().describe("control's admin API, https://host:port; http only on loopback"),
+  url: z.union([z.string(), z.array(z.string()).min(1)]).describe(
+    "control's admin API, https://host:port, http only on loopback; or a list of them, one for each control",
+  ),
   tls: tlsFilesSchema.optional().describe("the operator's certificate"),
 });
 export type Context = z.output<typeof contextSchema>;

@@ -1,15 +1,21 @@
-import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok, throws } from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import {
+  ApplyCatalogResponseSchema,
+  CatalogPlanSchema,
   ExplainResponseSchema,
+  GetVersionResponseSchema,
   ListReplicasResponseSchema,
   type NodeView,
   NodeViewSchema,
 } from "@heddle/proto/gen/admin";
 import { NodeState, type ReplicaState, ShardState } from "@heddle/proto/gen/types";
+import { applied } from "./commands/catalog/apply.ts";
+import { formatPlan } from "./commands/catalog/plan.ts";
 import { formatExplanation } from "./commands/explain.ts";
 import { formatProblems, nodeListing } from "./commands/nodes/list.ts";
 import { ranges, replicaListing } from "./commands/replicas/list.ts";
+import { formatControl } from "./commands/version.ts";
 import type { Io } from "./io.ts";
 import { toRecord } from "./record.ts";
 import { type Output, visible, writeListing } from "./table.ts";
@@ -150,5 +156,74 @@ Deno.test("explain: the summary, the placements, then each node's own line", () 
       "  r: profile p on a, b (packing 0.50)\n" +
       "Not used:\n" +
       "  c, p: gpus_free: want 8, have 5\n",
+  );
+});
+
+Deno.test("plan: what changes, what that starts and stops, and what stands in the way", () => {
+  equal(
+    formatPlan(create(CatalogPlanSchema, {
+      revision: 3n,
+      changes: [
+        { model: "big", kind: "added" },
+        { model: "demo", kind: "replaced", parts: ["profile fp8", "scaling"] },
+        { model: "old", kind: "removed" },
+      ],
+      starts: [{ model: "demo", profile: "fp8", nodes: ["a", "b"] }],
+      stops: [{
+        model: "old",
+        profile: "p",
+        nodes: ["a"],
+        replicaId: "old-1-1",
+        reason: "model_removed",
+      }],
+      kept: 1,
+      shortages: [{ model: "big", wanted: 2, detail: "0/2 nodes fit: 2 gpus_free" }],
+      waitReason: "stops_many",
+      waitDetail: "it would stop 1 of 2 running replicas",
+    })),
+    "Against revision 3\n" +
+      "Models:\n" +
+      "  + big added\n" +
+      "  ~ demo replaced: profile fp8, scaling (its engines are replaced)\n" +
+      "  - old removed\n" +
+      "Would start:\n" +
+      "  demo: profile fp8 on a, b\n" +
+      "Would stop:\n" +
+      "  old-1-1: profile p on a: model_removed\n" +
+      "Would be short:\n" +
+      "  big: 0 of 2 would run: 0/2 nodes fit: 2 gpus_free\n" +
+      "1 replica goes on as it is\n" +
+      "Waits for apply --yes: it would stop 1 of 2 running replicas\n",
+  );
+  equal(
+    formatPlan(create(CatalogPlanSchema, { revision: 3n, kept: 2 })),
+    "No change against revision 3\n2 replicas go on as they are\n",
+  );
+});
+
+Deno.test("apply: says the revision, or why it waits and how to go on", () => {
+  equal(
+    applied(create(ApplyCatalogResponseSchema, { applied: true, revision: 7n }), "c.yaml"),
+    "Applied as revision 7; watch it with: models\n",
+  );
+  const waits = create(ApplyCatalogResponseSchema, { waitDetail: "it would stop 3 of 4" });
+  throws(() => applied(waits, "c.yaml"), /it would stop 3 of 4\. .*apply c\.yaml --yes/);
+});
+
+Deno.test("version: says whether control leads, and who does when it does not", () => {
+  const say = (parts: Parameters<typeof create<typeof GetVersionResponseSchema>>[1]) =>
+    formatControl(create(GetVersionResponseSchema, { version: "0.1.0", cluster: "lab", ...parts }));
+  equal(say({ term: 3n, settled: true }), "0.1.0 (cluster lab, term 3)");
+  equal(
+    say({ name: "a", leading: true, term: 3n }),
+    '0.1.0 "a" (cluster lab, term 3, still settling)',
+  );
+  equal(
+    say({ name: "b", leader: "a", leaderAddress: "10.0.0.1:9090" }),
+    '0.1.0 "b" (cluster lab, stands by: control "a" at 10.0.0.1:9090 leads)',
+  );
+  equal(
+    say({ name: "b", unsure: "its store does not answer" }),
+    '0.1.0 "b" (cluster lab, stands by, its store does not answer)',
   );
 });

@@ -1,8 +1,10 @@
 /** `ctl version`: what this ctl is, and what control is. */
 import { buildCommand } from "@stricli/core";
 import { VERSION } from "@heddle/common/version";
+import type { GetVersionResponse } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../client.ts";
 import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import { visible } from "../table.ts";
 
 interface VersionFlags extends CommonFlags {
   readonly json: boolean;
@@ -31,16 +33,32 @@ export const version = buildCommand({
         cluster: control?.cluster ?? null,
         term: control === undefined ? null : Number(control.term),
         settled: control?.settled ?? null,
+        name: control?.name ?? null,
+        leading: control?.leading ?? null,
+        leader: control?.leader ?? null,
+        unsure: control?.unsure ?? null,
       };
       this.io.out(`${JSON.stringify(record, null, 2)}\n`);
       return;
     }
     this.io.out(`ctl      ${VERSION}\n`);
-    if (control !== undefined) {
-      const settled = control.settled ? "" : ", still settling";
-      this.io.out(
-        `control  ${control.version} (cluster ${control.cluster}, term ${control.term}${settled})\n`,
-      );
-    }
+    if (control !== undefined) this.io.out(`control  ${formatControl(control)}\n`);
   },
 });
+
+/** Its version, and whether it leads. */
+export function formatControl(control: GetVersionResponse): string {
+  const { version, cluster, name, leading, term, settled, leader, leaderAddress, unsure } = control;
+  const who = name === "" ? "" : ` "${name}"`;
+  const at = leaderAddress === "" ? "" : ` at ${leaderAddress}`;
+  const stands = leader === "" ? "stands by" : `stands by: control "${leader}"${at} leads`;
+  const parts = [
+    `cluster ${cluster}`,
+    // A control of before did not say whether it leads: it always did.
+    ...(leading || name === ""
+      ? [`term ${term}`, ...(settled ? [] : ["still settling"])]
+      : [stands]),
+    ...(unsure === "" ? [] : [unsure]),
+  ];
+  return visible(`${version}${who} (${parts.join(", ")})`);
+}

@@ -56,7 +56,8 @@ function comment(program: Program, form: LauncherForm): readonly string[] {
   if (program.moves === "ctl") {
     lines.push(
       "HEDDLE_CTL_CONFIG names another configuration file. `ca` alone may write, and only into",
-      "HEDDLE_CA, the folder of the authority, and HEDDLE_TLS, that of one certificate.",
+      "HEDDLE_CA, the folder of the authority, and HEDDLE_TLS, that of one certificate. `plan` and",
+      "`apply` may also read the files that they are given.",
     );
   }
   if (program.runsNvidiaSmi) {
@@ -100,6 +101,15 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
       before: [
         "config=${XDG_CONFIG_HOME:-${HOME:-/root}/.config}/heddle",
         'may="${HEDDLE_CA:-$config/ca}${HEDDLE_TLS:+,$HEDDLE_TLS}"',
+        "given=",
+        'case "${2:-}" in',
+        "  plan | apply)",
+        '    for each in "$@"; do',
+        // $1 is the entry.
+        '      [ "$each" = "$1" ] || [ ! -f "$each" ] || given="$given,$each"',
+        "    done",
+        "    ;;",
+        "esac",
       ],
       cases: [
         {
@@ -109,9 +119,13 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
         },
         {
           when: '-n "${HEDDLE_CTL_CONFIG:-}"',
-          flags: '--allow-read="$(dirname "$HEDDLE_CTL_CONFIG")"',
+          flags: '--allow-read="$(dirname "$HEDDLE_CTL_CONFIG")$given"',
         },
-        { when: '-d "$config"', flags: `--allow-read="$config${others}"` },
+        { when: '-d "$config"', flags: `--allow-read="$config${others}$given"` },
+        {
+          when: '-n "$given"',
+          flags: `--allow-read="${others === "" ? "${given#,}" : `${others.slice(1)}$given`}"`,
+        },
       ],
     });
   }

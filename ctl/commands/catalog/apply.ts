@@ -1,0 +1,49 @@
+/** `ctl apply FILE`: control acts on a catalog from now on. */
+import { buildCommand } from "@stricli/core";
+import type { ApplyCatalogResponse } from "@heddle/proto/gen/admin";
+import { HeddleError } from "@heddle/proto/error";
+import { CALL_TIMEOUT_MS } from "../../client.ts";
+import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
+import { CATALOG_PARAMETER, readCatalog } from "./catalog_text.ts";
+
+interface ApplyFlags extends CommonFlags {
+  readonly yes: boolean;
+}
+
+export const apply = buildCommand({
+  docs: {
+    brief: "Act on a catalog from now on",
+    fullDescription: "Control stores the text and acts on it, also after a restart. Its own " +
+      "catalog file counts again when that file changes.",
+  },
+  parameters: {
+    flags: {
+      ...COMMON_FLAGS,
+      yes: {
+        kind: "boolean",
+        default: false,
+        brief: "Also when it is empty, or would stop more than a quarter of what runs",
+      },
+    },
+    positional: CATALOG_PARAMETER,
+  },
+  async func(this: CtlContext, flags: ApplyFlags, file: string) {
+    const request = { ...await readCatalog(this, file), yes: flags.yes };
+    const answer = await call(
+      this,
+      flags,
+      (client) => client.applyCatalog(request, { timeoutMs: CALL_TIMEOUT_MS }),
+    );
+    this.io.out(applied(answer, file));
+  },
+});
+
+/** What to say of an applied catalog. Throws `failed_precondition` for one that waits for a yes. */
+export function applied(answer: ApplyCatalogResponse, file: string): string {
+  if (answer.applied) return `Applied as revision ${answer.revision}; watch it with: models\n`;
+  throw new HeddleError(
+    "failed_precondition",
+    `Not applied: ${answer.waitDetail}. Look at it with: plan ${file}. If that is what you want: ` +
+      `apply ${file} --yes`,
+  );
+}

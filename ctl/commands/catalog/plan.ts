@@ -1,0 +1,107 @@
+/** `ctl plan FILE`: what a catalog would start, stop and change, without doing it. */
+import { buildCommand } from "@stricli/core";
+import {
+  type CatalogPlan,
+  CatalogPlanSchema,
+  type ModelChange,
+  type ModelShortage,
+  type PlannedReplica,
+} from "@heddle/proto/gen/admin";
+import { HeddleError } from "@heddle/proto/error";
+import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
+import { toRecord } from "../../record.ts";
+import { visible } from "../../table.ts";
+import { CATALOG_PARAMETER, readCatalog } from "./catalog_text.ts";
+
+interface PlanFlags extends CommonFlags {
+  readonly json: boolean;
+}
+
+/** Looking ahead on a large fleet takes a while. */
+const PLAN_TIMEOUT_MS = 120_000;
+
+export const plan = buildCommand({
+  docs: { brief: "Show what a catalog would start, stop and change, without doing it" },
+  parameters: {
+    flags: {
+      ...COMMON_FLAGS,
+      json: { kind: "boolean", default: false, brief: "Everything, as JSON" },
+    },
+    positional: CATALOG_PARAMETER,
+  },
+  async func(this: CtlContext, flags: PlanFlags, file: string) {
+    const request = await readCatalog(this, file);
+    const answer = await call(
+      this,
+      flags,
+      (client) => client.planCatalog(request, { timeoutMs: PLAN_TIMEOUT_MS }),
+    );
+    if (answer.plan === undefined) {
+      throw new HeddleError("protocol", "Control answered without a plan");
+    }
+    this.io.out(
+      flags.json
+        ? `${JSON.stringify(toRecord(CatalogPlanSchema, answer.plan), null, 2)}\n`
+        : formatPlan(answer.plan),
+    );
+  },
+});
+
+/** What changes first, then what that starts and stops, then what stands in the way. */
+export function formatPlan(plan: CatalogPlan): string {
+  const { changes, starts, stops, shortages } = plan;
+  const sections = [
+    section("Models:", changes.map(formatChange)),
+    section("Would start:", starts.map(formatReplica)),
+    section("Would stop:", stops.map(formatReplica)),
+    section("Would be short:", shortages.map(formatShortage)),
+  ].flat();
+  const nothing = changes.length + starts.length + stops.length === 0;
+  const lines = [
+    nothing ? `No change against revision ${plan.revision}` : `Against revision ${plan.revision}`,
+    ...sections,
+    `${count(plan.kept, "replica goes", "replicas go")} on as ${
+      plan.kept === 1 ? "it is" : "they are"
+    }`,
+    ...(plan.incomplete ? ["There is more to do than was looked at"] : []),
+    ...(plan.waitReason === "" ? [] : [`Waits for apply --yes: ${plan.waitDetail}`]),
+  ];
+  return `${lines.map(visibleLine).join("\n")}\n`;
+}
+
+function section(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
+}
+
+const SIGNS: Readonly<Record<string, string>> = {
+  added: "+",
+  removed: "-",
+  replaced: "~",
+  changed: "~",
+};
+
+function formatChange({ model, kind, parts }: ModelChange): string {
+  const what = parts.length === 0 ? "" : `: ${parts.join(", ")}`;
+  const effect = kind === "replaced" ? " (its engines are replaced)" : "";
+  return `${SIGNS[kind] ?? "?"} ${model} ${kind}${what}${effect}`;
+}
+
+function formatReplica({ model, profile, nodes, replicaId, reason }: PlannedReplica): string {
+  const name = replicaId === "" ? model : replicaId;
+  const why = reason === "" ? "" : `: ${reason}`;
+  return `${name}: profile ${profile} on ${nodes.join(", ")}${why}`;
+}
+
+function formatShortage({ model, running, wanted, detail }: ModelShortage): string {
+  return `${model}: ${running} of ${wanted} would run${detail === "" ? "" : `: ${detail}`}`;
+}
+
+function count(number: number, one: string, many: string): string {
+  return `${number} ${number === 1 ? one : many}`;
+}
+
+// The indent is ours; the rest is not.
+function visibleLine(line: string): string {
+  const text = line.trimStart();
+  return line.slice(0, line.length - text.length) + visible(text);
+}
