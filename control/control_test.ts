@@ -229,3 +229,30 @@ Deno.test("control reloads its certificate without cutting streams", async () =>
   await later.expect("registered");
   for (const each of [agent, late, later]) each.abort();
 });
+
+Deno.test("control acts on what an operator applied, also after a restart, until the file changes", async () => {
+  await using site = await Site.make();
+  await site.start();
+  const operator = await site.operator();
+  const applied = `${CATALOG}  - {name: more, source: s, profiles: [{name: p, engine: sim}]}\n`;
+  const names = async (from = operator) =>
+    (await from.listModels({})).models.map(({ name }) => name);
+  deepEqual(await operator.applyCatalog({ text: applied, file: "mine.yaml" }), {
+    $typeName: "heddle.v1.ApplyCatalogResponse",
+    applied: true,
+    revision: 2n,
+    waitReason: "",
+    waitDetail: "",
+  });
+  deepEqual(await names(), ["demo", "more"]);
+  await site.stop();
+  const control = await site.start();
+  const again = await site.operator();
+  await control.reload();
+  deepEqual(await names(again), ["demo", "more"], "the file is as it was before");
+  match(site.log.join(""), /Decided: apply.*subject=catalog.*by=ann/);
+  match(site.log.join(""), /The catalog file is older than the catalog that is acted on/);
+  await Deno.writeTextFile(`${site.folder}/catalog.yaml`, `${CATALOG}# changed\n`);
+  await control.reload();
+  deepEqual(await names(again), ["demo"]);
+});
