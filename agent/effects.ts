@@ -3,6 +3,7 @@ import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
 import { errorText } from "@heddle/proto/error";
 import type { Effect, EngineLoad, ShardEvent } from "./core/shard/event.ts";
+import { isBusy } from "./core/shard/stall.ts";
 import type { Evidence } from "./core/diagnosis/evidence.ts";
 import { redactLine, secretsOf } from "./core/redact_line.ts";
 import {
@@ -38,6 +39,8 @@ export interface EffectsOptions {
   readonly prepare: (shard: Shard, signal: AbortSignal) => Promise<Prepared>;
   /** A name for a process of that shard, which no process ever had or will have. */
   readonly makeHandle: (shardId: string) => string;
+  /** How long an engine may take for one token, in ms; absent: the probe's own limit. */
+  readonly tokenMsMax?: number;
   /** What is known of a failure beside its log. Never rejects; absent: nothing. */
   readonly evidence?: (shard: Shard, signal: AbortSignal) => Promise<Evidence>;
 }
@@ -206,22 +209,21 @@ export class Effects {
     if (this.#probing.has(shardId)) return undefined;
     this.#probing.add(shardId);
     try {
+      // An engine that is full of requests answers a probe late, and proves by its work that it
+      // lives.
+      const load = token === "always" ? undefined : await this.measure(shard, signal);
       const outcome = await probeEngine({
         ...this.#leader(shard),
         model,
-        token: token === "always" || await this.#isIdle(shard, signal),
+        token: !isBusy(load),
         signal,
+        ...(this.#options.tokenMsMax === undefined ? {} : { tokenMsMax: this.#options.tokenMsMax }),
       });
-      return signal.aborted ? undefined : { type: "probed", outcome };
+      if (signal.aborted) return undefined;
+      return { type: "probed", outcome, ...(load === undefined ? {} : { load }) };
     } finally {
       this.#probing.delete(shardId);
     }
-  }
-
-  // An engine that is full of requests answers a probe late, and proves by its work that it lives.
-  async #isIdle(shard: Shard, signal: AbortSignal): Promise<boolean> {
-    const { running, waiting } = await this.measure(shard, signal);
-    return (running ?? 0) + (waiting ?? 0) === 0;
   }
 
   async #signal(processes: readonly ProcessRef[], signal: Signal): Promise<void> {

@@ -6,17 +6,21 @@ export interface LoadNames {
   readonly running: readonly string[];
   readonly waiting: readonly string[];
   readonly kvUsage: readonly string[];
+  /** Counters of work done, of which all that exist are added up. */
+  readonly progress: readonly string[];
 }
 
 /** `text` is a Prometheus exposition. Data-parallel engines count apart: requests add up. */
 export function engineLoad(text: string, names: LoadNames): EngineLoad {
-  const samples = samplesOf(text, [...names.running, ...names.waiting, ...names.kvUsage]);
+  const samples = samplesOf(text, Object.values(names).flat());
   const running = total(firstOf(samples, names.running));
   const waiting = total(firstOf(samples, names.waiting));
   const usages = firstOf(samples, names.kvUsage);
+  const work = names.progress.flatMap((name) => samples.get(name) ?? []);
   return {
     ...(running === undefined ? {} : { running }),
     ...(waiting === undefined ? {} : { waiting }),
+    ...(work.length === 0 ? {} : { progress: work.reduce((sum, value) => sum + value, 0) }),
     ...(usages === undefined ? {} : { kvUsage: Math.min(1, Math.max(0, ...usages)) }),
   };
 }

@@ -16,6 +16,12 @@ export const llamacpp: EngineAdapter = {
     waiting: ["llamacpp:requests_deferred"],
     // It has no such metric any more.
     kvUsage: ["llamacpp:kv_cache_usage_ratio"],
+    progress: [
+      // Counts at once; tokens are counted when their request has ended.
+      "llamacpp:n_decode_total",
+      "llamacpp:tokens_predicted_total",
+      "llamacpp:prompt_tokens_total",
+    ],
   },
 };
 

@@ -28,6 +28,11 @@ export const sglang: EngineAdapter = {
     running: ["sglang:num_running_reqs"],
     waiting: ["sglang:num_queue_reqs"],
     kvUsage: ["sglang:token_usage"],
+    progress: [
+      "sglang:generation_tokens_total",
+      "sglang:prompt_tokens_total",
+      "sglang:realtime_tokens_total",
+    ],
   },
 };
 

@@ -27,6 +27,12 @@ export const vllm: EngineAdapter = {
     running: ["vllm:num_requests_running"],
     waiting: ["vllm:num_requests_waiting"],
     kvUsage: ["vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"],
+    progress: [
+      "vllm:generation_tokens_total",
+      "vllm:prompt_tokens_total",
+      // Counts the steps, also those of a prompt that is worked off in pieces.
+      "vllm:iteration_tokens_total_count",
+    ],
   },
 };
 

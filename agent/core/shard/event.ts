@@ -20,6 +20,8 @@ export interface EngineLoad {
   readonly waiting?: number;
   /** Share of the KV cache in use, 0 to 1. */
   readonly kvUsage?: number;
+  /** Grows with the work that is done (tokens, steps); says nothing by itself. */
+  readonly progress?: number;
 }
 
 export type ShardEvent =
@@ -41,7 +43,8 @@ export type ShardEvent =
     /** What the logs of the shard's processes, and the facts about them, say it is. */
     readonly diagnosis?: Diagnosis;
   }
-  | { readonly type: "probed"; readonly outcome: ProbeOutcome }
+  /** `load` as it was just before; absent when it was not asked for. */
+  | { readonly type: "probed"; readonly outcome: ProbeOutcome; readonly load?: EngineLoad }
   | { readonly type: "measured"; readonly load: EngineLoad }
   /** What of the shard still lives. */
   | { readonly type: "counted"; readonly pids: readonly number[] }

@@ -29,7 +29,8 @@
  *
  * A shard has failed or stopped only when nothing of it runs any more: until then it is `stopping`,
  * whatever the reason, because its GPUs are not free. If one of its processes ends, the others are
- * ended too. An engine that was ready is never killed by the agent's own judgement.
+ * ended too. An engine that was ready is killed by the agent's own judgement in one case only: it has
+ * been seen to give no token for longer than any engine takes to give up by itself.
  */
 import type { Revision } from "@heddle/proto/revision";
 import type { Effect, ShardEvent } from "./event.ts";

@@ -5,6 +5,7 @@ import { begin, step, TRANSITIONS, wakeAt } from "./lifecycle.ts";
 import { decodeDocument, encodeDocument } from "./document.ts";
 import { ended, handlesOf, type Shard, type StateKind } from "./shard.ts";
 import { aShard, aSpec, PROCESS } from "./shard_fake.ts";
+import { HUNG_FAILED_MS } from "./timing.ts";
 
 const KINDS = [
   "preparing",
@@ -41,6 +42,14 @@ const event: fc.Arbitrary<ShardEvent> = fc.oneof(
     { type: "probed", outcome: { kind: "waiting", why: "w" } } as const,
     { type: "probed", outcome: { kind: "wrong", reason: "no_token", why: "w" } } as const,
   ),
+  fc.record({
+    outcome: fc.constantFrom(
+      { kind: "ready" } as const,
+      { kind: "waiting", why: "w" } as const,
+      { kind: "wrong", reason: "no_token", why: "w" } as const,
+    ),
+    load: fc.record({ running: fc.nat(1), progress: fc.nat(1) }, { requiredKeys: [] }),
+  }).map((probed) => ({ type: "probed", ...probed }) as const),
   fc.record({ running: fc.nat(1), waiting: fc.nat(1) }).map((load) =>
     ({ type: "measured", load }) as const
   ),
@@ -116,10 +125,26 @@ Deno.test("step() never forgets a process that it does not know to be gone", () 
 Deno.test("step() kills only what has failed, was told to stop, or never became ready", () => {
   fc.assert(
     fc.property(anyShard, history, (first, events) => {
-      for (const { before, event: each, effects } of steps(first, events)) {
+      for (const { before, event: each, effects, now } of steps(first, events)) {
         const ends = effects.some(({ type }) => type === "kill" || type === "terminate");
         if (!ends || !["ready", "degraded"].includes(before.state.kind)) continue;
-        ok(each.type === "exited" || each.type === "stop", each.type);
+        if (each.type === "exited" || each.type === "stop") continue;
+        // Or has given no token for longer than any engine needs to give up by itself.
+        ok(before.state.kind === "degraded" && before.state.hungSince !== undefined, each.type);
+        ok(now - before.state.hungSince >= HUNG_FAILED_MS);
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+Deno.test("step() never calls an engine hung of which nothing was read", () => {
+  fc.assert(
+    fc.property(anyShard, history, (first, events) => {
+      let read = false;
+      for (const { event: each, shard } of steps(first, events)) {
+        read ||= each.type === "probed" && each.load?.running !== undefined;
+        if (shard.state.kind === "degraded") ok(read || shard.state.hungSince === undefined);
       }
     }),
     { numRuns: 2_000 },

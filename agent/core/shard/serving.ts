@@ -1,14 +1,18 @@
 /** A shard whose processes run: while it loads, serves, limps, or finishes what it has. */
-import type { Effect, ProbeOutcome, ShardEvent } from "./event.ts";
+import type { Effect, EngineLoad, ProbeOutcome, ShardEvent } from "./event.ts";
 import type { EpochMs, ProcessRef, Shard, ShardState, StateOf } from "./shard.ts";
 import { explained } from "./explained.ts";
+import { isBusy, nextStall } from "./stall.ts";
 import { end, fail, stop } from "./stopping.ts";
 import {
   ADOPT_READY_TIMEOUT_MS,
   FAILED_PROBES_MAX,
+  HUNG_DEGRADED_MS,
+  HUNG_FAILED_MS,
   LOADING_FIRST_MS,
   MEASURE_DRAINING_MS,
   PROBE_ADOPTED_MS,
+  PROBE_BUSY_MS,
   PROBE_DEGRADED_MS,
   PROBE_LOADING_FIRST_MS,
   PROBE_LOADING_LATER_MS,
@@ -36,7 +40,7 @@ export function serving(shard: Shard, state: Serving, event: ShardEvent, now: Ep
     case "tick":
       return tick(shard, state, now);
     case "probed":
-      return probed(shard, state, event.outcome, now);
+      return probed(shard, state, event, now);
     case "measured": {
       const { running, waiting } = event.load;
       if (state.kind !== "draining" || running !== 0 || waiting !== 0) return keep(shard);
@@ -224,7 +228,10 @@ function tooLate(shard: Shard, state: StateOf<"loading">, now: EpochMs): Step {
   }, now);
 }
 
-function probed(shard: Shard, state: Serving, outcome: ProbeOutcome, now: EpochMs): Step {
+type Probed = Extract<ShardEvent, { type: "probed" }>;
+
+function probed(shard: Shard, state: Serving, event: Probed, now: EpochMs): Step {
+  const { outcome } = event;
   switch (state.kind) {
     case "loading": {
       if (outcome.kind === "ready") {
@@ -235,38 +242,115 @@ function probed(shard: Shard, state: Serving, outcome: ProbeOutcome, now: EpochM
       return become(shard, { ...state, progress: outcome.why, nextProbeAt: now + wait }, now);
     }
     case "ready":
-      if (outcome.kind === "ready") {
-        const { recheckBy: _, ...rest } = state;
-        return become(
-          shard,
-          { ...rest, failedProbes: 0, nextProbeAt: now + PROBE_READY_MS, ...lengthOf(outcome) },
-          now,
-        );
-      }
-      if (state.recheckBy !== undefined) {
-        return become(shard, { ...state, nextProbeAt: now + PROBE_ADOPTED_MS }, now);
-      }
-      if (state.failedProbes + 1 < FAILED_PROBES_MAX) {
-        return become(shard, {
-          ...state,
-          failedProbes: state.failedProbes + 1,
-          nextProbeAt: now + PROBE_DEGRADED_MS,
-        }, now);
-      }
-      return degrade(shard, state, wordsOf(outcome), now);
+      return probedReady(shard, state, event, now);
     case "degraded":
-      return outcome.kind === "ready"
-        ? become(
-          shard,
-          readyState(state.processes, outcome.maxModelLen ?? state.maxModelLen, now),
-          now,
-        )
-        : degrade(shard, state, wordsOf(outcome), now);
+      return probedDegraded(shard, state, event, now);
     case "draining":
       return keep(shard);
     default:
       return state satisfies never;
   }
+}
+
+function probedReady(
+  shard: Shard,
+  state: StateOf<"ready">,
+  { outcome, load }: Probed,
+  now: EpochMs,
+): Step {
+  if (outcome.kind === "ready") {
+    const { recheckBy: _, stall: before, ...rest } = state;
+    const stall = nextStall(before, load, now);
+    if (stall !== undefined && now - stall.since >= HUNG_DEGRADED_MS) {
+      return degrade(shard, { ...state, stall }, { ...HUNG, hungSince: stall.since }, now);
+    }
+    return become(shard, {
+      ...rest,
+      failedProbes: 0,
+      nextProbeAt: now + (isBusy(load) ? PROBE_BUSY_MS : PROBE_READY_MS),
+      ...(stall === undefined ? {} : { stall }),
+      ...lengthOf(outcome),
+    }, now);
+  }
+  if (state.recheckBy !== undefined) {
+    return become(shard, { ...state, nextProbeAt: now + PROBE_ADOPTED_MS }, now);
+  }
+  if (state.failedProbes + 1 < FAILED_PROBES_MAX) {
+    return become(shard, {
+      ...state,
+      failedProbes: state.failedProbes + 1,
+      nextProbeAt: now + PROBE_DEGRADED_MS,
+    }, now);
+  }
+  // An idle engine that gives no token when asked hangs as one does whose requests stand still.
+  const hung = outcome.kind === "wrong" && outcome.reason === "no_token" && knowsLoad(load);
+  return degrade(shard, state, { ...wordsOf(outcome), ...(hung ? { hungSince: now } : {}) }, now);
+}
+
+function probedDegraded(
+  shard: Shard,
+  state: StateOf<"degraded">,
+  event: Probed,
+  now: EpochMs,
+): Step {
+  const { outcome, load } = event;
+  const stall = nextStall(state.stall, load, now);
+  const { hungSince } = state;
+  if (hungSince !== undefined && !provesWork(state, event)) {
+    const noToken = outcome.kind === "wrong" && outcome.reason === "no_token";
+    const standsStill = stall !== undefined && stall.progress === state.stall?.progress;
+    if (now - hungSince >= HUNG_FAILED_MS && (noToken || standsStill)) {
+      return hung(shard, state, now);
+    }
+    const { stall: _, ...rest } = state;
+    return degrade(shard, { ...rest, ...(stall === undefined ? {} : { stall }) }, {
+      ...(outcome.kind === "ready" ? HUNG : wordsOf(outcome)),
+      hungSince,
+    }, now);
+  }
+  return outcome.kind === "ready"
+    ? become(
+      shard,
+      readyState(state.processes, outcome.maxModelLen ?? state.maxModelLen, now),
+      now,
+    )
+    : degrade(shard, state, wordsOf(outcome), now);
+}
+
+// A busy engine was asked for no token: that it answers says nothing before its counters move.
+function provesWork(
+  { stall }: StateOf<"degraded">,
+  { outcome, load }: Probed,
+): boolean {
+  if (outcome.kind !== "ready") return false;
+  if (!isBusy(load) || load?.progress === undefined) return true;
+  return stall !== undefined && stall.progress !== load.progress;
+}
+
+const HUNG = {
+  reason: "engine_hung",
+  message: "It answers /health, but requests run and none of its counters of work has moved",
+};
+
+function hung(shard: Shard, state: StateOf<"degraded">, now: EpochMs): Step {
+  return fail(shard, {
+    processes: state.processes,
+    failure: {
+      reason: "engine_hung",
+      message:
+        `It has given no token for ${
+          Math.round(HUNG_FAILED_MS / 60_000)
+        } minutes: ${state.message}. Often one rank, or the fabric between them, is stuck; look at ` +
+        "which rank's log stopped first",
+      permanent: false,
+      logTail: [],
+    },
+  }, now);
+}
+
+// Without a reading a slow token may be one that waits its turn.
+function knowsLoad(load: EngineLoad | undefined): boolean {
+  return load?.running !== undefined;
 }
 
 function wordsOf(outcome: Exclude<ProbeOutcome, { kind: "ready" }>) {
@@ -278,15 +362,16 @@ function wordsOf(outcome: Exclude<ProbeOutcome, { kind: "ready" }>) {
 function degrade(
   shard: Shard,
   state: StateOf<"ready"> | StateOf<"degraded">,
-  words: { readonly reason: string; readonly message: string },
+  words: { readonly reason: string; readonly message: string; readonly hungSince?: EpochMs },
   now: EpochMs,
 ): Step {
-  const { processes, maxModelLen } = state;
+  const { processes, maxModelLen, stall } = state;
   return become(shard, {
     kind: "degraded",
     processes,
     nextProbeAt: now + PROBE_DEGRADED_MS,
     ...words,
+    ...(stall === undefined || words.hungSince === undefined ? {} : { stall }),
     ...(maxModelLen === undefined ? {} : { maxModelLen }),
   }, now);
 }

@@ -47,6 +47,7 @@ const failureSchema = z.object({
 
 /** Why a shard failed. */
 export type FailureReason =
+  | "engine_hung"
   | "engine_missing"
   | "launch_failed"
   | "launch_mode_unsupported"
@@ -91,6 +92,8 @@ export const shardStateSchema = z.discriminatedUnion("kind", [
     nextProbeAt: epochMs,
     failedProbes: z.number(),
     maxModelLen: z.number().optional(),
+    /** Requests run, and the engine's counters have said the same since then. */
+    stall: z.object({ progress: z.number(), since: epochMs }).optional(),
     /** Adopted and not yet seen to answer: by then it must. */
     recheckBy: epochMs.optional(),
   }),
@@ -102,6 +105,9 @@ export const shardStateSchema = z.discriminatedUnion("kind", [
     reason: z.string(),
     message: z.string(),
     maxModelLen: z.number().optional(),
+    stall: z.object({ progress: z.number(), since: epochMs }).optional(),
+    /** It has given no token since then, though asked; absent while that is not certain. */
+    hungSince: epochMs.optional(),
   }),
   /** Finishes what it has; told to end when idle or at `until`. */
   z.object({

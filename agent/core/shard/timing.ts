@@ -17,6 +17,14 @@ export const PROBE_LOADING_LATER_MS = 2_000;
 export const LOADING_FIRST_MS = 30_000;
 
 export const PROBE_READY_MS = 60_000;
+/** Work that stands still is noticed sooner when it is looked at more often. */
+export const PROBE_BUSY_MS = 15_000;
+/** The first request of its shape may wait for kernels to be compiled, and a long prompt for minutes
+ * until its first token; but work is counted in between. */
+export const HUNG_DEGRADED_MS = 90_000;
+/** The engines' own watchdogs end what is stuck after 5 minutes (SGLang) or 10 (NCCL), and say in
+ * their logs why. What stands still for longer than that will not go on. */
+export const HUNG_FAILED_MS = 11 * 60_000;
 /** What is wrong should be known to be right again soon after it is. */
 export const PROBE_DEGRADED_MS = 10_000;
 export const PROBE_ADOPTED_MS = 1_000;

@@ -7,6 +7,7 @@ const PASSING: ReadonlySet<string> = new Set([
   "nextCountAt",
   "failedProbes",
   "progress",
+  "stall",
   "survivors",
 ]);
 

@@ -21,6 +21,8 @@ export interface ProbeRequest {
   readonly apiKey: string;
   /** False leaves out the token, for an engine that is busy with real ones. */
   readonly token: boolean;
+  /** How long it may take for it, in ms. */
+  readonly tokenMsMax?: number;
   /** Ends the probe early; its outcome then means nothing. */
   readonly signal: AbortSignal;
 }
@@ -116,7 +118,7 @@ async function lackingToken(request: ProbeRequest): Promise<ProbeOutcome | undef
       ...request,
       path,
       body: body(request.model),
-      deadlineMs: TOKEN_MS_MAX,
+      deadlineMs: request.tokenMsMax ?? TOKEN_MS_MAX,
     });
     if (answer.kind !== "answer") {
       const why = answer.kind === "refused" ? "connection refused" : answer.why;

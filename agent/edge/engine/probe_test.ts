@@ -89,7 +89,7 @@ Deno.test("readLoad() reads the metrics, and knows nothing of an engine that has
   await using engine = await startEngineFake({
     "/metrics": { status: 200, body: "running 3\nwaiting 0\n" },
   });
-  const names = { running: ["running"], waiting: ["waiting"], kvUsage: ["kv"] };
+  const names = { running: ["running"], waiting: ["waiting"], kvUsage: ["kv"], progress: [] };
   const leader = { address: engine.address, apiKey: "k", signal };
   deepEqual(await readLoad(leader, names), { running: 3, waiting: 0 });
   engine.replies = { "/metrics": { status: 501, body: {} } };
