@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { errorText } from "@heddle/proto/error";
 import type { FixtureNode } from "../../tools/fleet/fixture_spec.ts";
 import { runCommand } from "./command.ts";
-import { describeHardware } from "./hardware.ts";
-import { LAB_ADDRESS, makeBridge, makeNodeNetwork, NODES_MAX } from "./network.ts";
+import { describeHardware } from "./machine/hardware.ts";
+import { LAB_ADDRESS, makeBridge, makeNodeNetwork, NODES_MAX } from "./machine/network.ts";
 import { type Bind, LabNode } from "./node.ts";
-import type { StepResult } from "./result.ts";
+import type { StepResult } from "./run/result.ts";
 
 /** Room for what all nodes write. It is memory that is used only as far as it is written to. */
 const DISK = "4G";

@@ -5,11 +5,11 @@
 import { join } from "node:path";
 import { ROOT } from "../../tools/repository.ts";
 import { runTool, say } from "../../tools/say.ts";
-import { openBase, removeOtherBases } from "./base.ts";
-import { prepareHost } from "./host.ts";
-import { countSteps, formatJunit, formatTable } from "./report.ts";
-import { readResult, type ScenarioResult } from "./result.ts";
-import { beginRun, cleanUpAfterOthers, endRun, type RunRecord } from "./run_record.ts";
+import { openBase, removeOtherBases } from "./machine/base.ts";
+import { prepareHost } from "./machine/host.ts";
+import { countSteps, formatJunit, formatTable } from "./run/report.ts";
+import { readResult, type ScenarioResult } from "./run/result.ts";
+import { beginRun, cleanUpAfterOthers, endRun, type RunRecord } from "./run/run_record.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
 const ARTEFACTS = join(ROOT, ".heddle/lab");
@@ -60,7 +60,7 @@ async function runScenario(name: string, { base, run }: Place): Promise<Scenario
     args: [
       ...["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"],
       ...[Deno.execPath(), "run", "-P=lab", "--quiet", "--no-prompt"],
-      join(ROOT, "tests/lab/inside.ts"),
+      join(ROOT, "tests/lab/run/inside.ts"),
       ...[name, base, run.cgroup, artefacts, resultFile],
     ],
     // Its end tells the scenario that this process is gone.

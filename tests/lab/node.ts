@@ -1,8 +1,8 @@
 /** One node of the lab: a systemd of its own in a container, with a disk that forgets. */
 import { dirname, join } from "node:path";
 import { attemptCommand, type CommandOptions, type Finished, runCommand } from "./command.ts";
-import { CGROUP_SCRIPT } from "./run_record.ts";
-import { nodeAddress, setLink } from "./network.ts";
+import { CGROUP_SCRIPT } from "./run/run_record.ts";
+import { nodeAddress, setLink } from "./machine/network.ts";
 import { waitFor } from "./wait_for.ts";
 
 /** A folder or file of this machine that a node sees. */

@@ -1,5 +1,5 @@
 /** Engines under a real systemd: they outlive whatever becomes of the agent, and are ended whole. */
-import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, notEqual, ok } from "node:assert/strict";
 import { z } from "zod";
 import { bootAlone, ctl, ENGINE_USER, readyPid, replicas, startAlone, STATE } from "../alone.ts";
 import type { Lab } from "../lab.ts";
@@ -63,6 +63,13 @@ async function run(lab: Lab): Promise<void> {
       / systemd\[1\]: .*heddle-engine-demo/.test(line) && odd.test(line)
     );
     deepEqual(said, []);
+  });
+  await lab.step("control stops an engine through the agent, and starts another", async () => {
+    await ctl(node, "drain", "gpu-1");
+    await waitFor("the unit is gone", async () => await units(node) === "", 60_000);
+    equal(await node.sh(`ps -u ${ENGINE_USER} -o pid= || true`), "", "its children too");
+    await ctl(node, "uncordon", "gpu-1");
+    notEqual(await readyPid(node), pid);
   });
   await recovers(lab, node);
   await lab.step("what it says can be read from control", async () => {

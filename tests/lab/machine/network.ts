@@ -2,7 +2,7 @@
  * The lab's network: a bridge inside of the run's own network namespace, and a namespace for each
  * node. Nothing in it has a route to anywhere else.
  */
-import { runCommand } from "./command.ts";
+import { runCommand } from "../command.ts";
 
 const BRIDGE = "lab0";
 const PREFIX = "10.93.0";

@@ -3,9 +3,9 @@
  * through the same bind mount as on real hardware, and its nvidia-smi tells of them.
  */
 import { join } from "node:path";
-import { writeFixtureNode } from "../../tools/fleet/fixture_node.ts";
-import type { FixtureNode } from "../../tools/fleet/fixture_spec.ts";
-import type { Bind } from "./node.ts";
+import { writeFixtureNode } from "../../../tools/fleet/fixture_node.ts";
+import type { FixtureNode } from "../../../tools/fleet/fixture_spec.ts";
+import type { Bind } from "../node.ts";
 
 /**
  * Folders of sysfs that the description replaces whole: links between them stay inside of it. The

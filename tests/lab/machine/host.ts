@@ -1,5 +1,5 @@
 /** What the lab needs of the machine it runs on, and how that gets there. */
-import { attemptCommand } from "./command.ts";
+import { attemptCommand } from "../command.ts";
 
 /** A program of this machine and the Debian package that has it. */
 interface Tool {

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { runCommand } from "./command.ts";
+import { runCommand } from "../command.ts";
 
 const SUITE = "bookworm";
 

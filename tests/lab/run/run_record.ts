@@ -6,9 +6,9 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { attemptCommand, runCommand } from "./command.ts";
+import { attemptCommand, runCommand } from "../command.ts";
 
-export const CGROUP_SCRIPT = fileURLToPath(new URL("cgroup.sh", import.meta.url));
+export const CGROUP_SCRIPT = fileURLToPath(new URL("../machine/cgroup.sh", import.meta.url));
 
 const recordSchema = z.object({
   pid: z.number().int(),

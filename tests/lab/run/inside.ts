@@ -2,9 +2,9 @@
  * Runs one scenario. Started by main.ts as pid 1 of namespaces of its own: when it ends, however it
  * ends, the kernel ends every process, mount and network that it made.
  */
-import { Lab } from "./lab.ts";
+import { Lab } from "../lab.ts";
 import { type ScenarioResult, writeResult } from "./result.ts";
-import { SCENARIOS } from "./scenarios.ts";
+import { SCENARIOS } from "../scenarios.ts";
 
 const [name = "", base = "", cgroup = "", artefacts = "", resultFile = ""] = Deno.args;
 
