@@ -10,6 +10,8 @@ import type { TlsMaterial } from "./mtls_files.ts";
 
 const PING_INTERVAL_MS = 10_000;
 const PING_TIMEOUT_MS = 10_000;
+/** A machine without power answers nothing at all, and the system would try it for two minutes. */
+const CONNECT_MS_MAX = 5_000;
 const HTTPS_PORT = 443;
 
 const log = logger("rpc");
@@ -25,6 +27,8 @@ export interface RpcClientOptions {
   readonly url: string;
   /** Needed for https. */
   readonly tls: TlsMaterial | undefined;
+  /** Longest wait for a TLS connection, in ms. @default 5 s */
+  readonly connectMs?: number;
   readonly interceptors?: Interceptor[];
 }
 
@@ -32,9 +36,10 @@ export interface RpcClientOptions {
 export function connectRpc(options: RpcClientOptions): RpcConnection {
   const url = checkControlUrl(options.url, options.tls !== undefined);
   const material = options.tls;
-  const nodeOptions = material === undefined
-    ? {}
-    : { createConnection: (authority: URL) => dial(authority, material) };
+  const nodeOptions = material === undefined ? {} : {
+    createConnection: (authority: URL) =>
+      dial(authority, material, options.connectMs ?? CONNECT_MS_MAX),
+  };
   const sessionManager = new Http2SessionManager(url.origin, {
     pingIntervalMs: PING_INTERVAL_MS,
     pingTimeoutMs: PING_TIMEOUT_MS,
@@ -55,7 +60,7 @@ export function connectRpc(options: RpcClientOptions): RpcConnection {
 
 // With TLS 1.3 a refusal of our certificate arrives after the handshake, perhaps when the session
 // that would have handled it is gone already: an error without a listener would end the process.
-function dial(authority: URL, material: TlsMaterial): tls.TLSSocket {
+function dial(authority: URL, material: TlsMaterial, connectMs: number): tls.TLSSocket {
   const socket = tls.connect({
     host: authority.hostname.replace(/^\[|\]$/g, ""),
     port: Number(authority.port || HTTPS_PORT),
@@ -67,6 +72,12 @@ function dial(authority: URL, material: TlsMaterial): tls.TLSSocket {
     checkServerIdentity: demandControl,
   });
   socket.on("error", (error) => log.debug("connection ended", { error }));
+  const timer = setTimeout(
+    () => socket.destroy(new Error(`no connection within ${connectMs} ms`)),
+    connectMs,
+  );
+  socket.once("secureConnect", () => clearTimeout(timer));
+  socket.once("close", () => clearTimeout(timer));
   return socket;
 }
 

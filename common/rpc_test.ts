@@ -1,4 +1,4 @@
-import { equal, match, rejects, throws } from "node:assert/strict";
+import { equal, match, ok, rejects, throws } from "node:assert/strict";
 import tls from "node:tls";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { AdminService } from "@heddle/proto/gen/admin";
@@ -210,4 +210,21 @@ Deno.test("checkControlUrl() refuses a scheme that contradicts the TLS settings"
   throws(() => checkControlUrl("http://10.0.0.1:1", false), /only loopback/);
   throws(() => checkControlUrl("ftp://x:1", false), /want https/);
   match(checkControlUrl("http://[::1]:7443", false).origin, /\[::1\]:7443/);
+});
+
+Deno.test("connectRpc() gives up on a peer that accepts and says nothing, in bounded time", async () => {
+  const silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const material = await leaf(await root(), "operator");
+  const connection = connectRpc({
+    url: `https://127.0.0.1:${silent.addr.port}`,
+    tls: material,
+    connectMs: 200,
+  });
+  const begunAt = performance.now();
+  const accepted = silent.accept();
+  await rejects(createClient(AdminService, connection.transport).getVersion({}));
+  ok(performance.now() - begunAt < 5_000);
+  (await accepted).close();
+  connection.close();
+  silent.close();
 });

@@ -210,3 +210,23 @@ Deno.test("a router follows the next control of its list, and not one that is be
     await behind.close();
   }
 });
+
+Deno.test("a router tries the next control at once when one is gone and one stands by", async () => {
+  await using s = await setup();
+  const standby = await startFakeControl(0, true);
+  const gone = await startFakeControl();
+  await gone.close();
+  try {
+    s.control.say(snapshot(s.engine));
+    const begunAt = performance.now();
+    await using router = await s.router({
+      control: { urls: [gone.url, standby.url, s.control.url] },
+    });
+    await (await until(router, 200)).body?.cancel();
+    const tookMs = performance.now() - begunAt;
+    ok(tookMs < 3_000, `without a wait: ${tookMs} ms`);
+    equal(standby.watchers.length, 1);
+  } finally {
+    await standby.close();
+  }
+});

@@ -1,5 +1,6 @@
 /** A control that says what a test makes it say, over the real wire. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type ReportRequest,
   RouterService,
@@ -30,7 +31,8 @@ interface Stream {
   wake: () => void;
 }
 
-export async function startFakeControl(port = 0): Promise<FakeControl> {
+/** A `standby` refuses every watch, as one that does not lead does. */
+export async function startFakeControl(port = 0, standby = false): Promise<FakeControl> {
   const said: WatchMessage[] = [];
   const streams = new Set<Stream>();
   const wakes: string[] = [];
@@ -43,6 +45,7 @@ export async function startFakeControl(port = 0): Promise<FakeControl> {
       router.service(RouterService, {
         async *watch(request, context) {
           watchers.push(request);
+          if (standby) throw new ConnectError("I stand by", Code.Unavailable);
           const stream: Stream = { queue: [...said], wake: () => {} };
           streams.add(stream);
           try {
