@@ -38,6 +38,7 @@ export class Lab implements AsyncDisposable {
   readonly #options: LabOptions;
   readonly #nodes: LabNode[] = [];
   #publicKey = "";
+  #step: string | undefined;
 
   private constructor(options: LabOptions) {
     this.#options = options;
@@ -73,6 +74,11 @@ export class Lab implements AsyncDisposable {
     return this.#nodes;
   }
 
+  /** The step that goes on now. */
+  get currentStep(): string | undefined {
+    return this.#step;
+  }
+
   say(line: string): void {
     this.#options.say(line);
   }
@@ -80,7 +86,9 @@ export class Lab implements AsyncDisposable {
   /** One step of a scenario: named, timed and told. */
   async step<T>(name: string, work: () => Promise<T>): Promise<T> {
     const startedAt = performance.now();
+    this.#step = name;
     const tell = (failure: string | undefined) => {
+      this.#step = undefined;
       const ms = performance.now() - startedAt;
       this.steps.push({ name, ms, failure });
       this.say(

@@ -14,6 +14,9 @@ import { SCENARIOS } from "./scenarios.ts";
 
 const ARTEFACTS = join(ROOT, ".heddle/lab");
 
+/** A scenario that is over its time still saves what its nodes wrote down. */
+const SAVE_MS_MAX = 60_000;
+
 interface Place {
   readonly base: string;
   readonly run: RunRecord;
@@ -67,7 +70,8 @@ async function runScenario(name: string, { base, run }: Place): Promise<Scenario
     stdin: "piped",
   }).spawn();
   const stop = endOnSignals(child);
-  const timer = setTimeout(() => child.kill("SIGKILL"), scenario.limitMs);
+  const limitMs = scenario.limitMs + SAVE_MS_MAX;
+  const timer = setTimeout(() => child.kill("SIGKILL"), limitMs);
   await child.status;
   clearTimeout(timer);
   stop.remove();
@@ -76,8 +80,8 @@ async function runScenario(name: string, { base, run }: Place): Promise<Scenario
     name,
     ms,
     steps: [],
-    failure: ms >= scenario.limitMs
-      ? `not over within ${scenario.limitMs / 1_000} s`
+    failure: ms >= limitMs
+      ? `not over within ${limitMs / 1_000} s`
       : "it was ended, or could not begin",
   };
   if (result.failure !== undefined) say(`${result.failure}\nMore in ${artefacts}`);

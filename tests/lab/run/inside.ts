@@ -26,10 +26,18 @@ async function runScenario(): Promise<ScenarioResult> {
   const startedAt = performance.now();
   let failure: string | undefined;
   await using lab = await Lab.open({ base, cgroup, artefacts, say });
+  const late = Promise.withResolvers<never>();
+  // Ended here and not from outside, so that its nodes' journals are saved.
+  const timer = setTimeout(() => {
+    const where = lab.currentStep === undefined ? "" : `, in step "${lab.currentStep}"`;
+    late.reject(new Error(`Not over within ${scenario.limitMs / 1_000} s${where}`));
+  }, scenario.limitMs);
   try {
-    await scenario.run(lab);
+    await Promise.race([scenario.run(lab), late.promise]);
   } catch (error) {
     failure = error instanceof Error ? error.stack ?? error.message : String(error);
+  } finally {
+    clearTimeout(timer);
   }
   return { name, ms: performance.now() - startedAt, steps: lab.steps, failure };
 }
