@@ -251,9 +251,9 @@ def archive_name(folder, version):
     return f"heddle-{version}-{digest}.tar.gz"
 
 
-def preflight_report(hostvars, hosts, fleet_problems):
+def preflight_report(hostvars, hosts):
     """All problems as text, machine by machine; empty when there are none."""
-    lines = [f"inventory: {problem}" for problem in fleet_problems]
+    lines = []
     ids = {}
     for host in hosts:
         checked = hostvars[host].get("preflight_result") or {}

@@ -1,0 +1,282 @@
+"""What the playbooks' filters compute. Run by playbooks_test.ts."""
+
+import json
+import pathlib
+import sys
+import unittest
+
+ANSIBLE = pathlib.Path(__file__).resolve().parents[2] / "ansible"
+sys.path[:0] = [str(ANSIBLE / "filter_plugins"), str(ANSIBLE / "library")]
+
+import heddle_fleet as fleet  # noqa: E402
+import heddle_host_check as host_check  # noqa: E402
+
+VALUES = {
+    "heddle_cluster": "prod",
+    "heddle_address": "10.0.0.1",
+    "heddle_listen": "0.0.0.0",
+    "heddle_metrics_listen": "127.0.0.1",
+    "heddle_dists": {"x86_64": "/dist"},
+    "heddle_certificate_hosts": [],
+    "heddle_control_port": 7443,
+    "heddle_control_extra": {},
+    "heddle_router_port": 8080,
+    "heddle_router_instances": [{"id": 1, "admin_port": 9091}],
+    "heddle_router_keys": [],
+    "heddle_router_extra": {},
+    "heddle_fabric_defs": {
+        "fabric_ib_a": {"name": "ib-a", "link_layer": "infiniband", "hcas": ["mlx5_0", "mlx5_1"]},
+        "fabric_ib_b": {"name": "ib-b", "hcas": ["mlx5_0"]},
+    },
+    "heddle_fabric_hcas": {},
+    "heddle_engines": [],
+    "heddle_engine_env": {},
+    "heddle_engine_ports": {"first": 20000, "last": 31999},
+    "heddle_model_dirs": [],
+    "heddle_gpus_min": 0,
+    "heddle_agent_extra": {},
+    "heddle_disk_min_gib": {},
+    "heddle_shm_min_mib": 0,
+    "heddle_clock_skew_max_s": 30,
+    "heddle_accepted_problems": [],
+    "heddle_downgrade": False,
+    "heddle_upgrade_soak_s": 60,
+    "heddle_upgrade_gate_s": 90,
+    "heddle_firewall": False,
+    "heddle_firewall_trusted": [],
+    "group_names": ["heddle"],
+}
+
+
+def inventory(**changes):
+    """A good fleet of three, with changes to the values of its machines."""
+    machines = {
+        "control-1": {"heddle_address": "10.0.0.1"},
+        "router-1": {"heddle_address": "10.0.0.2"},
+        "gpu-1": {"heddle_address": "10.0.0.3", "group_names": ["fabric_ib_a", "heddle_agents"]},
+    }
+    for name, values in changes.items():
+        machines.setdefault(name.replace("_", "-"), {}).update(values)
+    hostvars = {name: {**VALUES, **values} for name, values in machines.items()}
+    groups = {
+        "heddle": sorted(machines),
+        "heddle_control": ["control-1"],
+        "heddle_routers": ["router-1"],
+        "heddle_agents": [name for name in sorted(machines) if name.startswith("gpu")],
+    }
+    return hostvars, groups
+
+
+class Inventory(unittest.TestCase):
+    def problems(self, **changes):
+        return fleet.inventory_problems(*inventory(**changes))
+
+    def test_a_good_one_has_no_problem(self):
+        self.assertEqual(self.problems(), [])
+
+    def test_every_type_is_demanded(self):
+        for name, (kind, _words) in fleet.TYPES.items():
+            wrong = [] if kind is str else "x"
+            found = self.problems(gpu_1={name: wrong})
+            self.assertEqual(len(found), 1, (name, found))
+            self.assertIn(f"gpu-1: {name} is", found[0])
+
+    def test_true_is_no_number_and_no_text_is_true(self):
+        self.assertIn("want a number", self.problems(gpu_1={"heddle_gpus_min": True})[0])
+        self.assertIn("want true or false", self.problems(gpu_1={"heddle_firewall": "yes"})[0])
+
+    def test_an_adapter_is_on_one_fabric(self):
+        both = {"group_names": ["fabric_ib_a", "fabric_ib_b", "heddle_agents"]}
+        self.assertEqual(
+            self.problems(gpu_1=both),
+            ["gpu-1: mlx5_0 is on fabric ib-b and, as mlx5_0, on ib-a: an adapter is on one"],
+        )
+        ports = {**both, "heddle_fabric_hcas": {"fabric_ib_a": ["mlx5_0:1"], "fabric_ib_b": ["mlx5_0:2"]}}
+        self.assertEqual(self.problems(gpu_1=ports), [])
+        part = {**both, "heddle_fabric_hcas": {"fabric_ib_a": ["mlx5_0:1"]}}
+        self.assertEqual(len(self.problems(gpu_1=part)), 1)
+
+    def test_a_fabric_group_must_be_told(self):
+        found = self.problems(gpu_1={"group_names": ["fabric_x", "heddle_agents"]})
+        self.assertEqual(found, ["gpu-1: group fabric_x is not in heddle_fabric_defs: say its name and adapters there"])
+
+    def test_a_firewall_wants_addresses(self):
+        found = self.problems(gpu_1={"heddle_firewall": True, "heddle_address": "gpu-1.example"})
+        self.assertIn("want an address", found[0])
+
+    def test_names_and_addresses_are_of_one_machine(self):
+        found = self.problems(gpu_2={"heddle_address": "10.0.0.3"}, GPU_1={"heddle_address": "10.0.0.9"})
+        self.assertEqual(len(found), 2, found)
+        self.assertIn("have one name", found[0])
+        self.assertIn("gpu-1 and gpu-2 have one address, 10.0.0.3", found[1])
+
+    def test_a_name_must_fit_into_a_certificate(self):
+        hostvars, groups = inventory()
+        hostvars["gpu 1/x"] = hostvars["router-1"] | {"heddle_address": "10.0.0.7"}
+        groups["heddle"].append("gpu 1/x")
+        self.assertIn("cannot stand in a certificate", fleet.inventory_problems(hostvars, groups)[0])
+
+    def test_fabrics_come_from_groups_and_own_adapters_win(self):
+        hostvars, _groups = inventory(gpu_1={"heddle_fabric_hcas": {"fabric_ib_a": ["mlx5_7"]}})
+        self.assertEqual(
+            fleet.fabrics_of(hostvars["gpu-1"]),
+            [{"name": "ib-a", "link_layer": "infiniband", "hcas": ["mlx5_7"]}],
+        )
+        self.assertEqual(fleet.fabrics_of(hostvars["router-1"]), [])
+
+
+class Hardware(unittest.TestCase):
+    FABRICS = [{"name": "ib-a", "hcas": ["mlx5_0"]}]
+
+    def both(self, inventory, fabrics=(), gpus_min=0, accepted=()):
+        text = json.dumps(inventory)
+        return (
+            fleet.hardware_problems(text, list(fabrics), gpus_min, list(accepted)),
+            fleet.hardware_warnings(text, list(fabrics), gpus_min, list(accepted)),
+        )
+
+    def test_what_keeps_nothing_from_working_is_a_word_only(self):
+        told = {"problems": [{"reason": "gpu_throttled", "detail": "hot"}]}
+        self.assertEqual(self.both(told), ([], ["hot"]))
+
+    def test_a_port_of_a_fabric_must_work_and_another_may_be_down(self):
+        down = {"reason": "port_down", "detail": "it is down", "remedy": "check the cable"}
+        for name, expected in (("mlx5_0", (["it is down check the cable"], [])), ("mlx5_9", ([], ["it is down check the cable"]))):
+            self.assertEqual(self.both({"hcas": [{"name": name, "problems": [down]}]}, self.FABRICS), expected)
+
+    def test_no_gpu_is_a_problem_only_where_there_should_be_some(self):
+        told = {"problems": [{"reason": "nvidia_smi_missing", "detail": "no GPUs"}]}
+        self.assertEqual(self.both(told)[0], [])
+        self.assertEqual(self.both(told, gpus_min=1)[0], ["no GPUs", "there are 0 GPUs, 0 of them without a problem: want 1"])
+
+    def test_what_is_accepted_is_not_told(self):
+        told = {"problems": [{"reason": "fabric_degraded", "detail": "half"}]}
+        self.assertEqual(self.both(told, self.FABRICS)[0], ["half"])
+        self.assertEqual(self.both(told, self.FABRICS, accepted=["fabric_degraded"])[0], [])
+
+    def test_a_gpu_is_named(self):
+        told = {"gpus": [{}, {"index": 1, "problems": [{"reason": "gpu_lost", "detail": "gone"}]}]}
+        self.assertEqual(self.both(told)[0], ["GPU 1: gone"])
+
+    def test_what_is_no_inventory_is_shown(self):
+        for text in ("Error: x", "", None):
+            self.assertIn("cannot be told", fleet.hardware_problems(text, [], 0, [])[0])
+
+
+class Control(unittest.TestCase):
+    def node(self, **changes):
+        return {"name": "a", "state": "ready", "agent_version": "1.0.0", **changes}
+
+    def test_missing_nodes_say_why(self):
+        for node, why in (
+            (self.node(), []),
+            (self.node(state="cordoned"), []),
+            (self.node(state="lost"), ["a is lost"]),
+            (self.node(agent_version="0.9.0"), ["a runs 0.9.0, not 1.0.0"]),
+            (self.node(name="b"), ["a has not registered"]),
+        ):
+            self.assertEqual(fleet.missing_nodes(json.dumps([node]), ["a"], "1.0.0"), why)
+        self.assertEqual(fleet.missing_nodes("cannot reach control", ["a"], "1.0.0"), ["a has not registered"])
+
+    def replicas(self, *shards):
+        return json.dumps([{"shards": [{"shard_id": s, "node": n, "state": t, "pid": p} for s, n, t, p in shards]}])
+
+    def test_the_gate_wants_every_shard_with_its_process(self):
+        before = fleet.shards_on(self.replicas(("s", "a", "ready", 7), ("old", "a", "stopped", 8), ("t", "b", "ready", 9)), "a")
+        self.assertEqual(before, {"s": 7})
+        nodes = json.dumps([self.node()])
+        for now, found in (
+            (("s", "a", "ready", 7), []),
+            (("s", "a", "ready", 70), ["shard s has pid 70, it was 7"]),
+            (("x", "a", "ready", 7), ["shard s is gone"]),
+            (("s", "a", "failed", 7), ["shard s is gone"]),
+        ):
+            self.assertEqual(fleet.upgrade_gate(nodes, self.replicas(now), "a", "1.0.0", before), found)
+        self.assertIn("control does not tell its replicas", fleet.upgrade_gate(nodes, "", "a", "1.0.0", before))
+
+    def test_lost_shards_are_those_with_another_process(self):
+        before = self.replicas(("s", "a", "ready", 7), ("t", "b", "ready", 9), ("u", "b", "failed", 3))
+        self.assertEqual(fleet.lost_shards(before, self.replicas(("s", "a", "ready", 7), ("t", "b", "ready", 10))), ["t"])
+
+    def test_routers_are_demanded_by_instance(self):
+        routers = [{"name": "r/1", "leased": True, "version": "1.0.0"}, {"name": "r/2", "leased": False, "version": "1.0.0"}]
+        instances = [{"id": 1}, {"id": 2}]
+        self.assertEqual(
+            fleet.missing_routers(json.dumps(routers), ["r"], instances, "1.0.0"), ["router r/2 does not report"]
+        )
+
+    def test_a_version_is_read_from_metrics(self):
+        text = '# HELP heddle_build_info x\nheddle_build_info{program="a",version="1.2.3"} 1\n'
+        self.assertEqual(fleet.build_version(text), "1.2.3")
+        self.assertEqual(fleet.build_version(""), "")
+
+
+class Versions(unittest.TestCase):
+    def result(self, current, version, upgrading=False, downgrade=False):
+        looked = {"problems": [], "machine_id": "m", "arch": "x86_64", "current": current}
+        return fleet.host_result(looked, version, upgrading, downgrade)["problems"]
+
+    def test_skew(self):
+        self.assertEqual(self.result("", "1.2.0"), [])
+        self.assertEqual(self.result("1.2.0", "1.2.0"), [])
+        self.assertIn("run upgrade.yml", self.result("1.1.0", "1.2.0")[0])
+        self.assertEqual(self.result("1.1.0", "1.2.0", upgrading=True), [])
+        self.assertIn("go by steps", self.result("1.0.9", "1.2.0", upgrading=True)[0])
+        self.assertIn("go by steps", self.result("0.9.0", "1.0.0", upgrading=True)[0])
+        self.assertIn("newer than", self.result("1.10.0", "1.9.0", upgrading=True)[0])
+        self.assertEqual(self.result("1.10.0", "1.9.0", upgrading=True, downgrade=True), [])
+
+    def test_what_cannot_be_reached_says_why(self):
+        found = fleet.host_result({"unreachable": True, "msg": "no route"}, "1.0.0", False, False)
+        self.assertEqual(found["problems"], ["cannot be reached: no route"])
+
+
+class Report(unittest.TestCase):
+    def test_one_machine_under_two_names(self):
+        hostvars = {name: {"preflight_result": {"problems": [], "machine_id": "m"}} for name in ("a", "b")}
+        hostvars["a"]["preflight_result"]["problems"] = ["it is broken"]
+        report = fleet.preflight_report(hostvars, ["a", "b"])
+        self.assertEqual(report[0], "a: it is broken")
+        self.assertIn("a and b have one /etc/machine-id", report[1])
+
+
+class Firewall(unittest.TestCase):
+    def test_addresses_by_family(self):
+        self.assertEqual(
+            fleet.by_family(["10.0.0.2", "fd00::1", "10.0.0.2", "10.1.0.0/16"]),
+            {"v4": ["10.0.0.2", "10.1.0.0/16"], "v6": ["fd00::1"]},
+        )
+
+
+class HostCheck(unittest.TestCase):
+    def test_disks_count_by_the_nearest_folder_there_is(self):
+        self.assertEqual(host_check.disk_problems({"/nowhere/at/all": 0}), [])
+        self.assertIn("/nowhere has", host_check.disk_problems({"/nowhere": 1e9})[0])
+
+    def test_names_that_do_not_resolve(self):
+        self.assertEqual(host_check.name_problems(["localhost"]), [])
+        self.assertIn("cannot resolve nowhere.invalid", host_check.name_problems(["nowhere.invalid"])[0])
+
+    def test_a_clock_that_is_off(self):
+        self.assertEqual(host_check.clock_problems(0, 30), [])
+        self.assertIn("ahead", host_check.clock_problems(1e9, 30)[0])
+        self.assertIn("behind", host_check.clock_problems(9e12, 30)[0])
+
+    def test_an_architecture_without_a_release(self):
+        self.assertIn("build one", " ".join(host_check.base_problems(["vax"])))
+
+    def test_a_port_that_somebody_has(self):
+        import socket
+
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            found = [line for line in host_check.port_problems([port], []) if f"port {port} " in line]
+            self.assertEqual(len(found), 1, found)
+            self.assertIn("is taken by", found[0])
+        self.assertEqual(host_check.port_problems([port], []), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
