@@ -63,7 +63,7 @@ function comment(program: Program, form: LauncherForm): readonly string[] {
   if (program.runsNvidiaSmi) {
     lines.push(
       "HEDDLE_NVIDIA_SMI names the nvidia-smi that it may run, several separated by commas. Engines",
-      "are only ever started through heddle-shim.",
+      "are only ever started through heddle-shim or by systemd.",
     );
   }
   lines.push(
