@@ -26,8 +26,10 @@ const timingSchema = z.strictObject({
     .describe("Silence after which a node is lost: what ran there is rebuilt elsewhere"),
   settle: duration().default("60s")
     .describe("How long control waits after its start for all known nodes before it places"),
+  scale_up_window: duration().default("30s")
+    .describe("How long demand must have called for more before replicas are added"),
   scale_down_window: duration().default("60s")
-    .describe("How long after settling surplus replicas are left alone"),
+    .describe("How long demand must have been low, and control settled, before any are taken away"),
   drain_grace: duration().default("5m")
     .describe("Longest wait of a drain, for a replacement and then for requests in flight"),
   backoff_first: duration().default("10s")
@@ -159,6 +161,7 @@ function timingsOf(timing: z.output<typeof timingSchema>): Timings {
     unreachableMs: ms(timing.unreachable),
     lostMs: ms(timing.lost),
     settleMs: ms(timing.settle),
+    scaleUpWindowMs: ms(timing.scale_up_window),
     scaleDownWindowMs: ms(timing.scale_down_window),
     drainGraceMs: ms(timing.drain_grace),
     routerLeaseMs: ms(timing.router_lease),

@@ -60,11 +60,13 @@ const profile = profileFields.superRefine((fields, context) => {
 const scaling = z.strictObject({
   min: z.int().min(0).max(10_000).default(1).describe("0 lets the model sleep"),
   max: z.int().min(1).max(10_000).optional().describe("The default is min, at least 1"),
+  target: z.int().min(1).max(100_000).default(32)
+    .describe("Requests in flight and waiting that one replica carries well; beyond it more start"),
 }).superRefine(({ min, max }, context) => {
   if (max !== undefined && max < min) {
     context.addIssue({ code: "custom", path: ["max"], message: `max ${max} is below min ${min}` });
   }
-}).transform(({ min, max }) => ({ min, max: max ?? Math.max(min, 1) }));
+}).transform(({ min, max, target }) => ({ min, max: max ?? Math.max(min, 1), target }));
 
 const slo = z.strictObject({
   ttft_p99: duration().optional().describe("Time to the first token, 99th percentile"),
@@ -78,7 +80,7 @@ const model = z.strictObject({
     .describe("Where the weights come from: an absolute path on the nodes, or a remote name"),
   fallbacks: z.array(name()).default([]).describe("Names or aliases to try when it cannot serve"),
   routing_profile: z.enum(["chat", "batch", "long-context"]).default("chat"),
-  scaling: scaling.default({ min: 1, max: 1 }),
+  scaling: scaling.default({ min: 1, max: 1, target: 32 }),
   slo: slo.default({}),
   profiles: z.array(profile).min(1, { error: "want at least one profile" }),
 });

@@ -21,7 +21,7 @@ Deno.test("parseCatalog() fills in the defaults that the docs give", () => {
   );
   ok(parsed.kind === "ok");
   const [model] = parsed.value.models;
-  deepEqual(model?.scaling, { min: 1, max: 1 });
+  deepEqual(model?.scaling, { min: 1, max: 1, target: 32 });
   deepEqual(model?.aliases, []);
   equal(model?.routing_profile, "chat");
   const [profile] = model?.profiles ?? [];
@@ -36,8 +36,8 @@ Deno.test("parseCatalog() takes max as at least min and at least 1", () => {
     const parsed = parseCatalog(`${head}    scaling: ${scaling}\n    profiles: [{name: p}]\n`, "c");
     return parsed.kind === "ok" ? parsed.value.models[0]?.scaling : parsed.complaints[0]?.message;
   };
-  deepEqual(scaled("{min: 3}"), { min: 3, max: 3 });
-  deepEqual(scaled("{min: 0}"), { min: 0, max: 1 });
+  deepEqual(scaled("{min: 3}"), { min: 3, max: 3, target: 32 });
+  deepEqual(scaled("{min: 0}"), { min: 0, max: 1, target: 32 });
   equal(scaled("{min: 3, max: 2}"), "max 2 is below min 3");
 });
 

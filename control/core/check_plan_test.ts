@@ -112,7 +112,7 @@ Deno.test("checkPlan() finds stops without a reason, and stops of half a replica
     graceMs: 0,
     revision: { term: world.term, sequence: world.sequence + 1 },
   }));
-  const idle: Plan = { actions: stops, waiting: [], kept: [], attempts: [] };
+  const idle: Plan = { actions: stops, waiting: [], kept: [], attempts: [], steps: [] };
   deepEqual(rules(world, idle), ["stop_without_reason"]);
   const ended: Action = { kind: "stop_replica", replica: replica.id, reason: "drained" };
   deepEqual(rules(world, { ...idle, actions: [ended, ...stops] }), []);

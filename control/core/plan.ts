@@ -145,6 +145,14 @@ export interface Attempt {
   readonly noRoom?: string;
 }
 
+/** One step in the number of replicas that a model has, on demand. */
+export interface ScaleStep {
+  readonly model: string;
+  readonly count: number;
+  /** In words, with numbers. */
+  readonly reason: string;
+}
+
 export interface Plan {
   readonly actions: readonly Action[];
   readonly waiting: readonly Wait[];
@@ -152,6 +160,7 @@ export interface Plan {
   readonly kept: readonly ShardId[];
   /** Models for which placement was tried. */
   readonly attempts: readonly Attempt[];
+  readonly steps: readonly ScaleStep[];
   /** When the next pass is due though nothing happens. */
   readonly wakeAt?: EpochMs;
 }

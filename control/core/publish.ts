@@ -4,6 +4,7 @@
  */
 import type { Plain } from "@heddle/proto/plain";
 import type { Endpoint, Model as WireModel } from "@heddle/proto/gen/router";
+import { parseDurationMs } from "@heddle/common/duration";
 import { findModel, type Model } from "./catalog.ts";
 import { profileOf } from "./catalog/fingerprint.ts";
 import { desired } from "./facts/desired.ts";
@@ -141,7 +142,14 @@ function wireModel(world: World, model: Model, served: boolean, now: EpochMs): P
     reason: served ? "" : modelReason(world, model, now),
     wakeable: !served && asleep && !world.decisions.paused.has(model.name),
     createdS: BigInt(Math.floor(createdAt / 1_000)),
+    ...promise("sloTtftMs", model.slo.ttft_p99),
+    ...promise("sloTpotMs", model.slo.tpot_p99),
   };
+}
+
+function promise(key: "sloTtftMs" | "sloTpotMs", duration: string | undefined) {
+  const ms = duration === undefined ? undefined : parseDurationMs(duration);
+  return ms === undefined ? {} : { [key]: Math.max(1, Math.round(ms)) };
 }
 
 /**

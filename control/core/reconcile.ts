@@ -29,6 +29,7 @@ export function reconcile(world: World, now: EpochMs): Plan {
     kept: [],
     wakes: [],
     attempts: [],
+    steps: [],
     placedRevisions: new Map(),
     candidates: undefined,
     triesLeft: PLACEMENTS_PER_PASS_MAX,
@@ -43,6 +44,7 @@ export function reconcile(world: World, now: EpochMs): Plan {
     waiting: pass.waiting,
     kept: pass.kept,
     attempts: pass.attempts,
+    steps: pass.steps,
     ...(pass.wakes.length === 0 ? {} : { wakeAt: pass.wakes.reduce((a, b) => Math.min(a, b)) }),
   };
 }

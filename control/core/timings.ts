@@ -10,7 +10,10 @@ export interface Timings {
   readonly lostMs: number;
   /** Longest wait for known nodes after a start, before placing and publishing removals. */
   readonly settleMs: number;
-  /** How long after settling surplus replicas are left alone. */
+  /** How long demand must have called for more before replicas are added. */
+  readonly scaleUpWindowMs: number;
+  /** How long demand must have been low before replicas are taken away; also how long after settling
+   * surplus ones are left alone. */
   readonly scaleDownWindowMs: number;
   /** How long a drain waits for a replacement, and then how long for requests in flight. */
   readonly drainGraceMs: number;
@@ -31,6 +34,8 @@ export const DEFAULT_TIMINGS: Timings = {
   unreachableMs: 15_000,
   lostMs: 60_000,
   settleMs: 60_000,
+  // Long enough for a burst to pass, short beside what a start takes.
+  scaleUpWindowMs: 30_000,
   scaleDownWindowMs: 60_000,
   drainGraceMs: 300_000,
   // Two heartbeats: an agent answers a command at once, so a longer silence means it was lost.

@@ -42,6 +42,11 @@ export interface ModelView {
   /** Why it is not as it should be, in words; empty when it is. */
   readonly reason: string;
   readonly unsafeProfiles: readonly string[];
+  /** Why demand, or an operator, has set the number that is wanted; empty when it is the minimum. */
+  readonly scaleReason: string;
+  /** Held at so many replicas by an operator; absent when not. */
+  readonly heldReplicas?: number;
+  readonly paused: boolean;
 }
 
 export interface ReplicaView {

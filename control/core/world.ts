@@ -230,6 +230,33 @@ export interface ModelRecord {
   readonly createdAt?: EpochMs;
   /** Last demand for it: a wake, or requests that a router reported. */
   readonly demandAt?: EpochMs;
+  /** How much was asked of it lately, oldest first; only of models that scale. */
+  readonly demand?: readonly DemandSample[];
+  /** The number that demand calls for; absent until it was first judged. */
+  readonly scaled?: Scaled;
+}
+
+/** Demand for one model over a few seconds. */
+export interface DemandSample {
+  /** When it was begun and last added to. */
+  readonly from: EpochMs;
+  readonly to: EpochMs;
+  /** Fewest and most requests in flight and waiting, by what routers and engines say. */
+  readonly low: number;
+  readonly high: number;
+  /** Every router that might send requests was heard. */
+  readonly whole: boolean;
+  /** Requests that routers answered, and those of them that missed the slo. */
+  readonly answered: number;
+  readonly missed: number;
+}
+
+/** A decision about the number of replicas. */
+export interface Scaled {
+  readonly count: number;
+  /** In words, with numbers. */
+  readonly reason: string;
+  readonly at: EpochMs;
 }
 
 export interface BlockedProfile {
@@ -284,6 +311,8 @@ export interface RouterModelLoad {
   readonly waiting: number;
   readonly requests: number;
   readonly failures: number;
+  /** Absent from a router that does not measure it. */
+  readonly sloMisses?: number | undefined;
 }
 
 export const NO_DECISIONS: Decisions = {

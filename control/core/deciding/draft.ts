@@ -3,7 +3,7 @@
  * copy of the maps per pass, whatever the number of actions.
  */
 import type { Revision } from "@heddle/proto/revision";
-import type { Action } from "../plan.ts";
+import type { Action, ScaleStep } from "../plan.ts";
 import type { ModelRecord, Replica, World } from "../world.ts";
 import type { EpochMs, ReplicaId } from "../ids.ts";
 import { backoffMs } from "@heddle/common/backoff";
@@ -65,6 +65,12 @@ export function apply(draft: Draft, action: Action, now: EpochMs): void {
   }
   draft.replicas.set(action.replica, changed(draft, replica, action, now));
   if (action.kind === "fail_replica") countFailure(draft, replica, action, now);
+}
+
+/** A step in the number of replicas becomes what is wanted. */
+export function applyStep(draft: Draft, { model, count, reason }: ScaleStep, now: EpochMs): void {
+  const record = draft.models.get(model) ?? CLEAN_RECORD;
+  draft.models.set(model, { ...record, scaled: { count, reason, at: now } });
 }
 
 function changed(

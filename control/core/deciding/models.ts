@@ -1,9 +1,11 @@
 /** What each model needs: who should go, who stays after all, and how many new replicas to start. */
 import { findModel, type Model } from "../catalog.ts";
 import { profileOf } from "../catalog/fingerprint.ts";
-import type { Replica, RetireReason } from "../world.ts";
+import type { Replica, RetireReason, World } from "../world.ts";
 import type { WaitReason } from "../plan.ts";
 import { desired } from "../facts/desired.ts";
+import { scaleDownFrom, scaleStep } from "../facts/scaling.ts";
+import { applyStep } from "./draft.ts";
 import { drainRetiring, endDrains } from "./drains.ts";
 import { act, type Pass, wait, wakeAt } from "./pass.ts";
 import { away } from "../facts/replica_judgement.ts";
@@ -59,9 +61,10 @@ function decideModel(pass: Pass, name: string, ids: readonly string[]): void {
     return waitFor(pass, name, "no_catalog", "it runs, and no catalog was ever applied");
   }
   markRetiring(pass, model, ids);
+  if (model !== undefined) scale(pass, model, ids);
   const { count, until, reason } = model === undefined
     ? { count: 0, until: undefined, reason: "asleep" }
-    : desired(pass.world, model, fleetOf(pass, ids).live.length, pass.now);
+    : desired(drafted(pass), model, fleetOf(pass, ids).live.length, pass.now);
   if (until !== undefined) wakeAt(pass, until);
   keepSome(pass, ids, count);
   retireSurplus(pass, name, ids, { count, atOnce: reason === "override" });
@@ -69,6 +72,21 @@ function decideModel(pass: Pass, name: string, ids: readonly string[]): void {
   if (tried !== undefined) explainTried(pass, name, tried);
   drainRetiring(pass, model, { ids, count, tried });
   endDrains(pass, ids);
+}
+
+/** Takes the step that demand calls for. */
+function scale(pass: Pass, model: Model, ids: readonly string[]): void {
+  const { live } = fleetOf(pass, ids);
+  const ready = live.filter((each) => each.readyAt !== undefined).length;
+  const step = scaleStep(drafted(pass), model, { live: live.length, ready }, pass.now);
+  wakeAt(pass, scaleDownFrom(pass.world));
+  if (step === undefined) return;
+  applyStep(pass.draft, step, pass.now);
+  pass.steps.push(step);
+}
+
+function drafted(pass: Pass): World {
+  return { ...pass.world, models: pass.draft.models };
 }
 
 /** A model of the catalog by its own name; an alias is not what replicas are of. */

@@ -1,7 +1,7 @@
 /** The state of one pass while it decides: the draft, and what it has said so far. */
 import type { Revision } from "@heddle/proto/revision";
 import type { EpochMs, NodeId, ReplicaId, ShardId } from "../ids.ts";
-import type { Action, Attempt, Wait } from "../plan.ts";
+import type { Action, Attempt, ScaleStep, Wait } from "../plan.ts";
 import type { Candidate } from "../placing/candidate.ts";
 import type { World } from "../world.ts";
 import { apply, type Draft } from "./draft.ts";
@@ -14,6 +14,7 @@ export interface Pass {
   readonly waiting: Wait[];
   readonly kept: ShardId[];
   readonly attempts: Attempt[];
+  readonly steps: ScaleStep[];
   /** Times at which something changes by itself. */
   readonly wakes: EpochMs[];
   /** Revision of each replica placed in this pass: its shards start with the same one. */

@@ -1,13 +1,13 @@
 /** Makes a plan's decisions part of the world, before anything of it is sent. */
 import type { Revision } from "@heddle/proto/revision";
-import { apply, CLEAN_RECORD, draftOf } from "./draft.ts";
+import { apply, applyStep, CLEAN_RECORD, draftOf } from "./draft.ts";
 import type { EpochMs } from "../ids.ts";
 import type { Action, Plan } from "../plan.ts";
 import type { World } from "../world.ts";
 
 /** The world in which every command of the plan is in flight. The same world when it decides nothing. */
 export function record(world: World, plan: Plan, now: EpochMs): World {
-  if (plan.actions.length === 0 && plan.attempts.length === 0) return world;
+  if (plan.actions.length + plan.attempts.length + plan.steps.length === 0) return world;
   const draft = draftOf(world);
   for (const action of plan.actions) {
     apply(draft, action, now);
@@ -24,6 +24,7 @@ export function record(world: World, plan: Plan, now: EpochMs): World {
       ...(noRoom === undefined ? {} : { noRoom }),
     });
   }
+  for (const step of plan.steps) applyStep(draft, step, now);
   return { ...world, replicas: draft.replicas, models: draft.models, sequence: draft.sequence };
 }
 

@@ -1,7 +1,7 @@
 /** Which replicas go when more run than are wanted. */
 import type { EpochMs } from "../ids.ts";
 import type { Replica, RetireReason, World } from "../world.ts";
-import { settleDeadline } from "../facts/settled.ts";
+import { scaleDownFrom } from "../facts/scaling.ts";
 import { workOf } from "../facts/work.ts";
 
 export interface Surplus {
@@ -26,7 +26,7 @@ export function surplusOf(
     rank(world, a) - rank(world, b) ||
     (workOf(world, a, now) ?? 0) - (workOf(world, b, now) ?? 0) || (a.id < b.id ? 1 : -1)
   );
-  const until = settleDeadline(world) + world.timings.scaleDownWindowMs;
+  const until = scaleDownFrom(world);
   const open = want.atOnce || now >= until;
   const extra = ranked.slice(0, excess);
   const go = extra.flatMap((replica) => {

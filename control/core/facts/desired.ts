@@ -2,11 +2,12 @@
 import type { Model } from "../catalog.ts";
 import type { EpochMs } from "../ids.ts";
 import type { World } from "../world.ts";
+import { scales } from "./demand.ts";
 
 export interface Desired {
   readonly count: number;
   /** Closed word. */
-  readonly reason: "override" | "min" | "awake" | "asleep" | "reports_missing";
+  readonly reason: "override" | "min" | "demand" | "awake" | "asleep" | "reports_missing";
   /** When time alone changes the answer; absent when it does not. */
   readonly until?: EpochMs;
 }
@@ -15,12 +16,20 @@ export interface Desired {
 export function desired(world: World, model: Model, running: number, now: EpochMs): Desired {
   const override = world.decisions.scales.get(model.name);
   if (override !== undefined) return { count: override.replicas, reason: "override" };
-  if (model.scaling.min > 0) return { count: model.scaling.min, reason: "min" };
+  const { min, max } = model.scaling;
+  if (!scales(model)) return { count: min, reason: "min" };
+  const called = Math.min(max, world.models.get(model.name)?.scaled?.count ?? running);
+  if (min > 0) {
+    return called > min ? { count: called, reason: "demand" } : { count: min, reason: "min" };
+  }
   const demandAt = world.models.get(model.name)?.demandAt;
   const idleAt = demandAt === undefined ? undefined : demandAt + world.timings.idleMs;
-  if (idleAt !== undefined && now < idleAt) return { count: 1, reason: "awake", until: idleAt };
+  if (idleAt !== undefined && now < idleAt) {
+    const reason = called > 1 ? "demand" : "awake";
+    return { count: Math.max(1, called), reason, until: idleAt };
+  }
   if (running > 0 && !heardFromRouters(world, now)) {
-    return { count: 1, reason: "reports_missing" };
+    return { count: Math.max(1, called), reason: "reports_missing" };
   }
   return { count: 0, reason: "asleep" };
 }

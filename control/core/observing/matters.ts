@@ -1,6 +1,7 @@
 /** Which events can change a decision. The others are folded in and looked at when something else is. */
 import type { Plain } from "@heddle/proto/plain";
 import type { Inventory } from "@heddle/proto/gen/types";
+import { SAMPLE_MS, scales } from "../facts/demand.ts";
 import { reach } from "../facts/node_state.ts";
 import type { Event, HeartbeatSeen } from "../event.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
@@ -13,9 +14,8 @@ export function matters(world: World, event: Event, now: EpochMs): boolean {
     case "heartbeat":
       return heartbeatMatters(world, event, now);
     case "router_report":
-      // Reports come every 2 s from each router; only drains and sleepers depend on them.
-      return someDrains(world) ||
-        world.catalog.catalog.models.some((each) => each.scaling.min === 0);
+      // Reports come every 2 s from each router; drains wait for them, and scaling looks now and then.
+      return someDrains(world) || newSample(world, now);
     default:
       return true;
   }
@@ -32,6 +32,15 @@ function heartbeatMatters(world: World, event: HeartbeatSeen, now: EpochMs): boo
     if (usableParts(node.inventory) !== usableParts(after)) return true;
   }
   return heartbeat.loads.length > 0 && someDrains(world, name);
+}
+
+/** A sample of demand was completed, for scaling to look at. */
+function newSample(world: World, now: EpochMs): boolean {
+  return world.catalog.catalog.models.some((model) => {
+    if (!scales(model)) return false;
+    const last = world.models.get(model.name)?.demand?.at(-1);
+    return last === undefined || now >= last.from + SAMPLE_MS;
+  });
 }
 
 /** Some replica drains, with its leader on `node` when one is given. */

@@ -29,7 +29,7 @@ export function observeOperator(world: World, event: OperatorEvent, now: EpochMs
       return decided(world, "scales", event.model, { replicas, by, reason, at: now });
     }
     case "clear_scale":
-      return decided(world, "scales", event.model, undefined);
+      return rescaled(decided(world, "scales", event.model, undefined), event.model);
     case "retry": {
       const record = world.models.get(event.model);
       return record === undefined
@@ -57,6 +57,14 @@ function decided<K extends keyof Decisions>(
     map.set(subject, value);
   }
   return { ...world, decisions: { ...world.decisions, [kind]: map } };
+}
+
+/** Demand is judged anew, from what runs. */
+function rescaled(world: World, model: string): World {
+  const record = world.models.get(model);
+  if (record?.scaled === undefined) return world;
+  const { scaled: _scaled, ...rest } = record;
+  return { ...world, models: new Map(world.models).set(model, rest) };
 }
 
 /** Only for a node that does not come back: what it ran counts as gone from here on. */

@@ -1,6 +1,7 @@
 /** Routers say what they do, and ask for models that sleep. */
 import { compareRevisions } from "@heddle/proto/revision";
 import { CLEAN_RECORD } from "../deciding/draft.ts";
+import { sampled, scales } from "../facts/demand.ts";
 import { ending } from "../facts/shard_facts.ts";
 import type { RouterEvent } from "../event.ts";
 import type { EpochMs } from "../ids.ts";
@@ -31,7 +32,27 @@ export function observeReport(world: World, report: Report, now: EpochMs): World
     routers: new Map([...world.routers].filter(([, each]) => now - each.lastReportAt < FORGET_MS))
       .set(name, router),
   };
-  return withDemand(next, demanded(world, report), now);
+  return withSamples(withDemand(next, demanded(world, report), now), report, now);
+}
+
+/** Every report is a look at the demand for all models, also for those that it does not name. */
+function withSamples(world: World, { models: said }: Report, now: EpochMs): World {
+  const scaling = world.catalog.catalog.models.filter(scales);
+  if (scaling.length === 0) return world;
+  const models = new Map<string, ModelRecord>(world.models);
+  const replicas = Map.groupBy(world.replicas.values(), (each) => each.model);
+  for (const { name } of scaling) {
+    const running = (replicas.get(name) ?? []).filter((each) => !ending(each));
+    const record = models.get(name) ?? CLEAN_RECORD;
+    const { requests: answered = 0, sloMisses: missed = 0 } = said.get(name) ?? {};
+    const demand = sampled(
+      world,
+      { name, running, before: record.demand ?? [], said: { answered, missed } },
+      now,
+    );
+    models.set(name, { ...record, demand });
+  }
+  return { ...world, models };
 }
 
 /** Someone wants the model; whether it is started is for `reconcile`. Unknown names change nothing. */

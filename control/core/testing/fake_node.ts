@@ -235,11 +235,13 @@ export class FakeNode {
   }
 
   #load(shard: FakeShard, at: EpochMs): void {
-    const { model } = shard.spec;
+    const { model, rank } = shard.spec;
     if (this.#curses?.crash.has(model)) {
       return this.#become(shard, "failed", at, undefined, "exited");
     }
-    const until = this.#curses?.slow.has(model) ? undefined : at + this.#loadMs;
+    // A leader does not answer before its workers are there; a worker alone may always be ready.
+    const slow = rank === 0 && this.#curses?.slow.has(model) === true;
+    const until = slow ? undefined : at + this.#loadMs;
     this.#become(shard, "loading", at, until, "");
   }
 

@@ -11,6 +11,9 @@ import type { EpochMs, NodeId, ReplicaId, ShardId } from "../ids.ts";
 import type { StartShard } from "../plan.ts";
 import type { Timings } from "../timings.ts";
 
+/** A pass may look a little later than this ledger. */
+const SLACK_MS = 500;
+
 export class Ledger {
   /** When the last fault was injected. */
   quietSince: EpochMs = 0;
@@ -90,6 +93,14 @@ export class Ledger {
   /** The same for all models that were ever started on the node. */
   excuseNode(node: NodeId): void {
     for (const model of this.#modelsOn.get(node) ?? []) this.#excusedModels.add(model);
+  }
+
+  /** What control has not heard of for so long may be judged lost. */
+  excuseSilent(now: EpochMs): void {
+    for (const node of this.#modelsOn.keys()) {
+      const heardAt = this.#heardAt.get(node) ?? this.#startedAt;
+      if (now - heardAt >= this.#timings.lostMs - SLACK_MS) this.excuseNode(node);
+    }
   }
 
   /** A model whose engines, number or presence an edit changes may be stopped for it. */

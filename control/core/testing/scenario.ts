@@ -69,6 +69,7 @@ export function randomCatalog(random: Random, count: number, options: CatalogOpt
       scaling: {
         min,
         max: options.gentle ? min : random.int(min, 4),
+        target: random.int(2, 6),
       },
       profiles: options.classes.map((gpuClass) => ({
         name: gpuClass,

@@ -36,14 +36,12 @@ export const SIM_TIMINGS: Timings = {
   ...DEFAULT_TIMINGS,
   drainGraceMs: 60_000,
   stopTimeoutMs: 10_000,
+  scaleUpWindowMs: 10_000,
   scaleDownWindowMs: 20_000,
   backoff: { firstMs: 2_000, maxMs: 20_000 },
 };
 
 export const STEP_MS = 250;
-
-/** Silence that may end in a loss: with time to dial, and the loss of what was sent before. */
-const LONG_SILENCE_MS = 45_000;
 
 /** Something on its way, in the order of `at`. */
 interface Parcel {
@@ -133,6 +131,7 @@ export class Simulation {
     this.#parcels = this.#parcels.filter((parcel) => parcel.at > this.now);
     for (const parcel of due) parcel.deliver();
     this.#stepRouters();
+    this.ledger.excuseSilent(this.now);
     if (this.now >= this.#wakeAt) this.pass();
     this.#invariants.look(this.now);
     for (const router of this.routers) {
@@ -159,6 +158,7 @@ export class Simulation {
     this.lastPlan = plan;
     this.#wakeAt = plan.wakeAt ?? Infinity;
     if (this.world.published !== before) this.#sendPublication();
+    for (const step of plan.steps) this.say(`${step.model} to ${step.count}: ${step.reason}`);
     for (const action of plan.actions) {
       this.trace.push(`${this.at()} ${JSON.stringify(action, shortened)}`);
       if (!isCommand(action)) continue;
@@ -248,7 +248,6 @@ export class Simulation {
   silence(name: NodeId, ms: number): void {
     this.say(`${name} is silent for ${ms}`);
     const link = this.#linkOf(name);
-    if (ms > LONG_SILENCE_MS) this.ledger.excuseNode(name);
     link.silentUntil = this.now + ms;
     const noticed = this.random.chance(0.5);
     this.#cut(name, ms + this.random.int(0, 3_000));

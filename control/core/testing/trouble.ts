@@ -15,7 +15,7 @@ const GENTLE: readonly Fault[] = [
     sim.diesAfter = sim.random.int(0, 3);
   },
   ({ sim }, node) => {
-    if (sim.inReach(node)) sim.silence(node, sim.random.int(1_000, 40_000));
+    if (sim.inReach(node)) sim.silence(node, sim.random.int(1_000, 30_000));
   },
   ({ sim }, node) => {
     if (sim.inReach(node)) sim.cutStream(node);

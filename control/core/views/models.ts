@@ -1,5 +1,7 @@
 /** Models as operators see them. */
 import type { Model } from "../catalog.ts";
+import { formatDurationMs } from "@heddle/common/duration";
+import { scales } from "../facts/demand.ts";
 import { desired } from "../facts/desired.ts";
 import { CLEAN_RECORD } from "../deciding/draft.ts";
 import { modelReason } from "../facts/model_reason.ts";
@@ -46,7 +48,23 @@ function viewModel(
     reason: [held, shortfall(world, model, { ready: counts.ready, wanted }, now)]
       .filter((each) => each !== "").join("; "),
     unsafeProfiles: model.profiles.filter((each) => each.unsafe_env).map((each) => each.name),
+    scaleReason: scaleReason(world, model, now),
+    ...(scale === undefined ? {} : { heldReplicas: scale.replicas }),
+    paused: world.decisions.paused.has(model.name),
   };
+}
+
+/** Empty while the number is the minimum because that is what was asked for. */
+function scaleReason(world: World, model: Model, now: EpochMs): string {
+  const scale = world.decisions.scales.get(model.name);
+  if (scale !== undefined) {
+    const why = scale.reason === "" ? "" : `: ${scale.reason}`;
+    return `held at ${scale.replicas} by ${scale.by}${why}`;
+  }
+  const { reason } = desired(world, model, 1, now);
+  if (reason === "asleep") return `no demand for ${formatDurationMs(world.timings.idleMs)}`;
+  if (reason === "reports_missing") return "no router reports, so what runs is left alone";
+  return scales(model) ? world.models.get(model.name)?.scaled?.reason ?? "" : "";
 }
 
 function shortfall(
@@ -84,6 +102,8 @@ function viewLeaving(
       ? "it left the catalog and is being stopped"
       : `it left the catalog and is kept: paused by ${paused.by}: ${paused.reason}`,
     unsafeProfiles: [],
+    scaleReason: "",
+    paused: paused !== undefined,
   };
 }
 
