@@ -15,7 +15,7 @@ import { waitFor } from "./wait_for.ts";
 /** Long enough for a machine that is busy with other things. */
 const PLAY_MS_MAX = 400_000;
 
-const H100: FixtureNode = {
+export const H100: FixtureNode = {
   driver: "580.65.06",
   gpus: [{
     name: "NVIDIA H100 80GB HBM3",
@@ -81,6 +81,8 @@ const replicaSchema = z.object({
 export interface FleetOptions {
   /** Text of the catalog. */
   readonly catalog: string;
+  /** Hardware of nodes that have another than eight H100 and two working adapters. */
+  readonly hardware?: Readonly<Record<string, FixtureNode>>;
   /** Values that differ from ansible/group_vars/all.yml. */
   readonly values?: Readonly<Record<string, unknown>>;
 }
@@ -136,7 +138,10 @@ export async function fleetOf(lab: Lab, options: FleetOptions): Promise<Fleet> {
   await lab.boot(
     { name: "control-1" },
     { name: "router-1" },
-    ...["gpu-a-1", "gpu-a-2", "gpu-b-1"].map((name) => ({ name, hardware: H100 })),
+    ...["gpu-a-1", "gpu-a-2", "gpu-b-1"].map((name) => ({
+      name,
+      hardware: options.hardware?.[name] ?? H100,
+    })),
   );
   const hosts = lab.nodes.map(({ name, address }) => `${name} ansible_host=${address}\n`).join("");
   await Deno.writeTextFile(join(folder, "inventory.ini"), `${hosts}\n${INVENTORY}`);

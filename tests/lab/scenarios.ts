@@ -4,12 +4,14 @@ import { badRelease } from "./scenarios/bad_release.ts";
 import { nodes } from "./scenarios/nodes.ts";
 import { systemdLauncher } from "./scenarios/systemd_launcher.ts";
 import { onboard } from "./scenarios/onboard.ts";
+import { preflight } from "./scenarios/preflight.ts";
 import { upgrade } from "./scenarios/upgrade.ts";
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   nodes,
   systemd_launcher: systemdLauncher,
   onboard,
+  preflight,
   upgrade,
   bad_release: badRelease,
 };
