@@ -27,7 +27,9 @@ export class Cluster {
     say("Stopped the router");
     await Promise.all(this.#agents.map((agent) => agent.stop()));
     say(this.#agents.length === 1 ? "Stopped the agent" : `Stopped ${this.#agents.length} agents`);
-    for (const agent of this.#agents) say(await stopEngines(agent.spec));
+    say("Stopping the engines");
+    // At one time: an engine that takes its time must not make all others wait.
+    await Promise.all(this.#agents.map(async ({ spec }) => say(await stopEngines(spec))));
     await this.#control.stop();
     say("Stopped control");
   }

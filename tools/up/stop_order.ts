@@ -1,9 +1,10 @@
 /** How `down` tells a running `up` to stop, over loopback, and hears what it did. */
 import http from "node:http";
+import { HeddleError } from "@heddle/proto/error";
 import type { Session } from "./session_file.ts";
 
-/** Engines may take their time; `up` itself bounds every step. */
-const STOP_ANSWER_MS_MAX = 120_000;
+/** Longest silence between two lines: an engine's stop timeout, and what `up` adds to it. */
+const STOP_SILENCE_MS_MAX = 180_000;
 
 export interface StopOrders {
   readonly port: number;
@@ -54,22 +55,41 @@ export async function isRunning(session: Session): Promise<boolean> {
   }
 }
 
-/** Orders `up` to stop and passes on what it says. False when nothing answers. */
+/**
+ * Orders `up` to stop and passes on each line as it is said. False when nothing answers, or when it
+ * dies over it. Throws `unavailable` when it falls silent.
+ */
 export async function orderStop(session: Session, say: (line: string) => void): Promise<boolean> {
-  let response: Response;
+  const silence = new AbortController();
+  const wait = () => setTimeout(() => silence.abort(), STOP_SILENCE_MS_MAX);
+  let timer = wait();
   try {
-    response = await fetch(`http://127.0.0.1:${session.stopPort}/`, {
+    const response = await fetch(`http://127.0.0.1:${session.stopPort}/`, {
       method: "POST",
       headers: { authorization: `Bearer ${session.token}` },
-      signal: AbortSignal.timeout(STOP_ANSWER_MS_MAX),
+      signal: silence.signal,
     });
+    if (!response.ok || response.body === null) {
+      await response.body?.cancel();
+      return false;
+    }
+    let rest = "";
+    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+      clearTimeout(timer);
+      timer = wait();
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) say(line);
+    }
+    return true;
   } catch {
-    return false;
+    if (!silence.signal.aborted) return false;
+    throw new HeddleError(
+      "unavailable",
+      `Cannot stop: the up behind port ${session.stopPort} has said nothing for ` +
+        `${STOP_SILENCE_MS_MAX / 1_000} s`,
+    );
+  } finally {
+    clearTimeout(timer);
   }
-  if (!response.ok) {
-    await response.body?.cancel();
-    return false;
-  }
-  for (const line of (await response.text()).split("\n")) if (line !== "") say(line);
-  return true;
 }
