@@ -5,6 +5,7 @@ import type { ErrorShape } from "./core/engine_error_shape.ts";
 import { modelCard, modelCards } from "./core/fleet/model_cards.ts";
 import type { Table } from "./core/fleet/table.ts";
 import { corsHeaders, type CorsPolicy, preflight } from "./core/policy/cors.ts";
+import { clientAddress, type Network } from "./core/request/network.ts";
 import { type Outcome, refuse } from "./core/request/outcome.ts";
 import { matchRoute, type Route, type RouteMatch } from "./core/request/route.ts";
 import { Reply } from "./edge/client/reply.ts";
@@ -17,6 +18,7 @@ export interface HandleParts extends ServeParts {
   readonly notReady: () => string | undefined;
   readonly heartbeatMs: number;
   readonly cors: CorsPolicy;
+  readonly trustedProxies: readonly Network[];
 }
 
 const TEXT = { "content-type": "text/plain; charset=utf-8" } as const;
@@ -57,8 +59,20 @@ export function handle(
       );
     }
     case "route":
-      return follow(match.route, { request, reply, requestId }, parts);
+      return follow(match.route, {
+        request,
+        reply,
+        requestId,
+        clientAddress: addressOf(request, parts.trustedProxies),
+      }, parts);
   }
+}
+
+function addressOf({ socket, headers }: IncomingMessage, trusted: readonly Network[]): string {
+  const forwarded = headers["x-forwarded-for"];
+  // Several headers of this name are one list, in their order.
+  const list = typeof forwarded === "string" ? forwarded : forwarded?.join(",");
+  return clientAddress(socket.remoteAddress ?? "", list, trusted);
 }
 
 function setHeaders(reply: Reply, headers: Readonly<Record<string, string>>): void {

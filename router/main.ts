@@ -5,6 +5,7 @@ import { logger } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
 import { HeddleError } from "@heddle/proto/error";
+import { spawnTask } from "@heddle/common/task";
 import { runProgram } from "@heddle/common/program";
 import { configSchema } from "./config.ts";
 import { type Settings, settingsOf } from "./settings/settings.ts";
@@ -19,7 +20,7 @@ async function run(settings: Settings, stop: AbortSignal): Promise<void> {
   const metrics = startMetrics("heddle-router");
   try {
     const router = await startRouter(settings, metrics.registry, { ...inheritedSocket() });
-    reload = router.reload;
+    reload = () => spawnTask("reload", router.reload);
     const admin = await startMetricsServer({
       listen: settings.admin,
       registry: metrics.registry,

@@ -3,12 +3,12 @@ import type { Registry } from "prom-client";
 import { type Address, formatAddress, isLoopback } from "@heddle/common/address";
 import { HeddleError } from "@heddle/proto/error";
 import { logger } from "@heddle/common/log";
-import { spawnTask } from "@heddle/common/task";
 import type { Settings } from "./settings/settings.ts";
 import { OPEN_LIMITS } from "./core/request/limit.ts";
 import type { UsageRecord } from "./core/request/usage_record.ts";
 import { type Keyring, OPEN_KEYRING, readKeyring } from "./edge/client/keys.ts";
-import { type Listener, startListener } from "./edge/client/listener.ts";
+import { type Listener, type ListenOn, startListener } from "./edge/client/listener.ts";
+import { readServerTls } from "./edge/client/server_tls.ts";
 import { HEARTBEAT_MS } from "./edge/client/reply.ts";
 import { logRequest } from "./edge/observe/request_log.ts";
 import { type Present, routerMetrics } from "./edge/observe/router_metrics.ts";
@@ -24,8 +24,8 @@ export interface Router {
   readonly address: Address;
   /** Why this router should get no traffic; undefined when it should. */
   readonly notReady: () => string | undefined;
-  /** Reads the key file again. */
-  readonly reload: () => void;
+  /** Reads the key file again, and the certificate. */
+  readonly reload: () => Promise<void>;
   /** Not ready, accepts no more, finishes what is in flight within the shutdown timeout. */
   stop(): Promise<void>;
 }
@@ -81,15 +81,14 @@ export async function startRouter(
   return {
     address: listener.address,
     notReady,
-    reload: () =>
-      spawnTask("reload", async () => {
-        try {
-          keyring = await loadKeyring(settings);
-          log.info("Read the keys again");
-        } catch (error) {
-          log.error("Kept the keys there were", { error });
-        }
-      }),
+    async reload() {
+      await again("the keys", async () => {
+        keyring = await loadKeyring(settings);
+      });
+      const { tls } = settings;
+      if (tls === undefined) return;
+      await again("the certificate", async () => listener.reload(await readServerTls(tls)));
+    },
     async stop() {
       stopping = true;
       queue.stopHolding();
@@ -149,6 +148,7 @@ function partsOf(settings: Settings, { endpoints, pool, queue, now }: Core) {
     limits: OPEN_LIMITS,
     requestPolicy: settings.requestPolicy,
     cors: settings.cors,
+    trustedProxies: settings.trustedProxies,
     bodyLimits: {
       wireBytesMax: settings.bodyReceivedMaxBytes,
       bodyBytesMax: settings.bodyInflatedMaxBytes,
@@ -163,15 +163,27 @@ function partsOf(settings: Settings, { endpoints, pool, queue, now }: Core) {
   };
 }
 
+/** What cannot be used is told, and leaves what there was in force. */
+async function again(what: string, read: () => Promise<void>): Promise<void> {
+  try {
+    await read();
+    logger("router").info(`Read ${what} again`);
+  } catch (error) {
+    logger("router").error(`Kept ${what} there was`, { error });
+  }
+}
+
 async function listen(
   settings: Settings,
   { inheritedFd }: RouterHooks,
   parts: HandleParts,
 ): Promise<Listener> {
+  const { tls } = settings;
+  const on: ListenOn = inheritedFd === undefined
+    ? { kind: "address", address: settings.listen }
+    : { kind: "inherited", fd: inheritedFd };
   const listener = await startListener(
-    inheritedFd === undefined
-      ? { kind: "address", address: settings.listen }
-      : { kind: "inherited", fd: inheritedFd },
+    { on, tls: tls === undefined ? undefined : await readServerTls(tls) },
     (request, response) => handle(request, response, parts),
   );
   try {

@@ -212,7 +212,7 @@ Deno.test("keys of a file are wanted on every route but the probes, and read aga
       equal(response.status, want, path);
     }
     await Deno.writeTextFile(file, "sk-heddle-two\n");
-    router.reload();
+    await router.reload();
     for (let tries = 0; await status({ "api-key": "sk-heddle-two" }) !== 200; tries++) {
       ok(tries < 99);
     }

@@ -29,6 +29,7 @@ export interface Exchange {
   readonly request: IncomingMessage;
   readonly reply: Reply;
   readonly requestId: string;
+  readonly clientAddress: string;
 }
 
 export interface ServeParts extends ForwardParts {
@@ -210,6 +211,7 @@ function recordOf(exchange: Exchange, ended: Ended, durationMs: number): UsageRe
   return {
     requestId: exchange.requestId,
     caller: caller.id,
+    clientAddress: exchange.clientAddress,
     route: exchange.route.name,
     modelAsked: parsed?.model ?? "",
     model: forwarded?.model ?? "",

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { duration, size } from "@heddle/common/duration";
 import { tlsFilesSchema } from "@heddle/common/mtls_files";
+import { parseNetwork } from "../core/request/network.ts";
 import { parsedAddress, parseOrigin } from "./parse.ts";
 
 const modelName = () => z.string().min(1).max(256);
@@ -53,6 +54,15 @@ export const fieldsSchema = z.strictObject({
     error: 'want a name as in "host/1"',
   }).optional().describe("Name of this router in the fleet; by default the host's name and /1"),
   listen: listen("127.0.0.1:8080").describe("host:port of the OpenAI API"),
+  tls: z.strictObject({
+    certificate_file: z.string().min(1).describe("PEM file with the chain that clients are shown"),
+    key_file: z.string().min(1).describe("PEM file with its private key"),
+  }).optional().describe("TLS on listen; both files are read again on SIGHUP"),
+  trusted_proxies: z.array(
+    z.string().refine((text) => parseNetwork(text) !== undefined, {
+      error: 'want an address or a network, as in "10.0.0.0/8"',
+    }),
+  ).default([]).describe("Proxies in front of the router, whose X-Forwarded-For is believed"),
   admin: z.strictObject({
     listen: listen("127.0.0.1:9091").describe("host:port of /metrics, /health and /ready"),
   }).prefault({}).describe("Listener for scrapers and probes; plain HTTP"),

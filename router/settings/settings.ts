@@ -7,6 +7,7 @@ import type { Config } from "./fields.ts";
 import { parseOrigin } from "./parse.ts";
 import type { Origin } from "../core/fleet/endpoint.ts";
 import type { CorsPolicy } from "../core/policy/cors.ts";
+import { type Network, parseNetwork } from "../core/request/network.ts";
 import type { RequestPolicy } from "../core/request/request.ts";
 
 /** `timeouts` in milliseconds. */
@@ -29,10 +30,19 @@ export interface StaticEndpoint {
   readonly priority: number;
 }
 
+/** Where the certificate of the OpenAI API lies. */
+export interface ServerTlsFiles {
+  readonly certificate_file: string;
+  readonly key_file: string;
+}
+
 /** The configuration as the program uses it: addresses parsed, durations in milliseconds. */
 export interface Settings {
   readonly name: string;
   readonly listen: Address;
+  /** Undefined: plain HTTP. */
+  readonly tls: ServerTlsFiles | undefined;
+  readonly trustedProxies: readonly Network[];
   readonly admin: Address;
   readonly control:
     | { readonly urls: readonly string[]; readonly tls: TlsFiles | undefined }
@@ -59,6 +69,9 @@ export function settingsOf(config: Config, hostname: string): Settings {
   return {
     name: config.name ?? `${hostname}/1`,
     listen: parseAddress(config.listen),
+    tls: config.tls,
+    trustedProxies: config.trusted_proxies.map(parseNetwork)
+      .filter((network) => network !== undefined),
     admin: parseAddress(config.admin.listen),
     control: config.control === undefined ? undefined : {
       // Order is preference; an address that stands twice is one address.

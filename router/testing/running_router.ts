@@ -1,6 +1,7 @@
 /** A router in this process, on free ports, with what tests want to know of it. */
 import { Registry } from "prom-client";
 import { parseConfig } from "@heddle/common/config_file";
+import { formatAddress } from "@heddle/common/address";
 import { stringify } from "yaml";
 import { configSchema } from "../config.ts";
 import { settingsOf } from "../settings/settings.ts";
@@ -17,7 +18,7 @@ export interface RunningRouter extends AsyncDisposable {
   /** One round trip: lets everything that is ready happen. */
   tick(): Promise<void>;
   notReady(): string | undefined;
-  reload(): void;
+  reload(): Promise<void>;
   post(path: string, body: unknown, init?: RequestInit): Promise<Response>;
 }
 
@@ -46,7 +47,9 @@ export async function runRouter(
       });
     },
   });
-  const url = `http://127.0.0.1:${router.address.port}`;
+  const url = `${config["tls"] === undefined ? "http" : "https"}://${
+    formatAddress(router.address)
+  }`;
   return {
     url,
     records,

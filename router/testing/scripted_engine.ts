@@ -23,7 +23,10 @@ export interface ScriptedEngine extends AsyncDisposable {
   script(script: EngineScript): void;
 }
 
-export async function startEngine(script: EngineScript, port = 0): Promise<ScriptedEngine> {
+export async function startEngine(
+  script: EngineScript,
+  { host = "127.0.0.1", port = 0 }: { readonly host?: string; readonly port?: number } = {},
+): Promise<ScriptedEngine> {
   const calls: EngineCall[] = [];
   let current = script;
   let waiters: { count: number; resolve: () => void }[] = [];
@@ -54,12 +57,12 @@ export async function startEngine(script: EngineScript, port = 0): Promise<Scrip
     });
     await current(call, calls.length - 1);
   });
-  await new Promise<void>((resolve) => server.listen({ host: "127.0.0.1", port }, resolve));
+  await new Promise<void>((resolve) => server.listen({ host, port }, resolve));
   const bound = server.address();
   const boundPort = typeof bound === "object" && bound !== null ? bound.port : port;
   return {
     port: boundPort,
-    url: `http://127.0.0.1:${boundPort}`,
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${boundPort}`,
     calls,
     called: (count) =>
       calls.length >= count

@@ -5,6 +5,8 @@ import type { Usage } from "../usage.ts";
 export interface UsageRecord {
   readonly requestId: string;
   readonly caller: string;
+  /** As the trusted proxies tell, if there are any. */
+  readonly clientAddress: string;
   readonly route: string;
   /** As the client wrote it; empty when the request could not be read. */
   readonly modelAsked: string;

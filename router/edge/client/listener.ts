@@ -1,9 +1,12 @@
 /** The OpenAI API's listener: node:http, because it has timeouts for every way of being slow. */
 import http from "node:http";
+import https from "node:https";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { type Address, formatAddress } from "@heddle/common/address";
 import { errorText, HeddleError } from "@heddle/proto/error";
+import type { ServerTls } from "./server_tls.ts";
 
 /** A whole request head must be there within this time of its first byte. */
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -19,6 +22,10 @@ const CHECK_INTERVAL_MS = 5_000;
 const HOT_MS = 2_000;
 /** Parts of that time after which connections are looked at. */
 const HOT_CHECKS = 20;
+/** A handshake is two round trips; who takes longer holds a socket for nothing. */
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** The oldest version that clients of today still meet and that is not broken. */
+const TLS_VERSION_MIN = "TLSv1.2";
 /** Room for long keys and a proxy's headers; engines have died of larger ones. */
 const HEADER_BYTES_MAX = 32_768;
 
@@ -32,9 +39,17 @@ export type ListenOn =
   | { readonly kind: "address"; readonly address: Address }
   | { readonly kind: "inherited"; readonly fd: number };
 
+export interface ListenerOptions {
+  readonly on: ListenOn;
+  /** Undefined: plain HTTP. */
+  readonly tls?: ServerTls | undefined;
+}
+
 export interface Listener {
   /** As bound. */
   readonly address: Address;
+  /** New connections are shown the new certificate; those there are go on. Plain HTTP has none. */
+  reload(tls: ServerTls): void;
   /**
    * Accepts no more, answers what still comes on connections that had a request within `hotMs`, and
    * resolves once all have ended, at the latest after `graceMs`.
@@ -42,23 +57,35 @@ export interface Listener {
   close(graceMs: number, hotMs?: number): Promise<void>;
 }
 
-/** Starts listening; port 0 takes a free one. Throws `system` when that is not possible. */
+const HTTP_OPTIONS = {
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  requestTimeout: REQUEST_TIMEOUT_MS,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  connectionsCheckingInterval: CHECK_INTERVAL_MS,
+  maxHeaderSize: HEADER_BYTES_MAX,
+};
+
+/**
+ * Starts listening; port 0 takes a free one. Throws `system` when that is not possible.
+ */
 export async function startListener(
-  listen: ListenOn,
+  { on: listen, tls }: ListenerOptions,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<Listener> {
   const connections = new Connections();
-  const server = http.createServer({
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    connectionsCheckingInterval: CHECK_INTERVAL_MS,
-    maxHeaderSize: HEADER_BYTES_MAX,
-  }, (request, response) => {
+  const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     connections.begin(request, response);
     handle(request, response);
-  });
-  server.on("connection", (socket) => connections.add(socket));
+  };
+  const secure = tls === undefined ? undefined : secureServer(tls, onRequest);
+  const server = secure ?? http.createServer(HTTP_OPTIONS, onRequest);
+  if (secure === undefined) server.on("connection", (socket) => connections.add(socket));
+  else {
+    secure.on("connection", (socket) => connections.addRaw(socket));
+    secure.on("secureConnection", (socket) => connections.add(socket));
+    // A handshake that fails says nothing that anyone could answer.
+    secure.on("tlsClientError", (_, socket) => socket.destroy());
+  }
   server.on("clientError", (error: Error & { code?: string }, socket) => {
     if (!socket.writable) {
       socket.destroy();
@@ -83,8 +110,22 @@ export async function startListener(
   if (typeof bound !== "object" || bound === null) throw new Error("The listener has no address");
   return {
     address: { host: bound.address, port: bound.port },
+    reload: (next) => secure?.setSecureContext(contextOf(next)),
     close: (graceMs, hotMs = HOT_MS) => close(server, connections, { graceMs, hotMs }),
   };
+}
+
+function secureServer(
+  tls: ServerTls,
+  onRequest: (request: IncomingMessage, response: ServerResponse) => void,
+): https.Server {
+  const options = { ...HTTP_OPTIONS, ...contextOf(tls), handshakeTimeout: HANDSHAKE_TIMEOUT_MS };
+  return https.createServer(options, onRequest);
+}
+
+/** `minVersion` stands in every context: one without it would let older versions in again. */
+function contextOf({ cert, key }: ServerTls) {
+  return { cert, key, minVersion: TLS_VERSION_MIN } as const;
 }
 
 function bind(server: http.Server, listen: ListenOn): Promise<void> {
@@ -106,12 +147,19 @@ function bind(server: http.Server, listen: ListenOn): Promise<void> {
  * and waits for ever for those that never had one.
  */
 class Connections {
+  /** What is under a TLS connection, or about to become one. */
+  readonly #raw = new Set<Duplex>();
   readonly #states = new Map<Socket, { requests: number; idleSince: number }>();
   #closing = false;
 
   add(socket: Socket): void {
     this.#states.set(socket, { requests: 0, idleSince: performance.now() });
     socket.on("close", () => this.#states.delete(socket));
+  }
+
+  addRaw(socket: Duplex): void {
+    this.#raw.add(socket);
+    socket.on("close", () => this.#raw.delete(socket));
   }
 
   begin({ socket }: IncomingMessage, response: ServerResponse): void {
@@ -139,7 +187,7 @@ class Connections {
   }
 
   destroy(): void {
-    for (const socket of this.#states.keys()) socket.destroy();
+    for (const socket of [...this.#states.keys(), ...this.#raw]) socket.destroy();
   }
 }
 

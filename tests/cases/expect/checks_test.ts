@@ -9,6 +9,7 @@ import type { Seen } from "./seen.ts";
 
 const RECORD: UsageRecord = {
   requestId: "r",
+  clientAddress: "127.0.0.1",
   caller: "c",
   route: "chat_completions",
   modelAsked: "fx-chat",
