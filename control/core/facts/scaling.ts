@@ -47,18 +47,18 @@ export function scaleStep(
   if (!scales(model) || world.decisions.scales.has(name)) return undefined;
   const record = world.models.get(name);
   const bounded = (count: number) => Math.min(scaling.max, Math.max(scaling.min, count));
-  const scaled = record?.scaled;
-  if (scaled === undefined) {
-    return { model: name, count: bounded(fleet.live), reason: "as many as were found running" };
-  }
+  const scaled = record?.scaled ?? { count: fleet.live, reason: "", at: now };
   const current = bounded(scaled.count);
+  const first = record?.scaled === undefined
+    ? { model: name, count: current, reason: "as many as were found running" }
+    : undefined;
   const samples = record?.demand ?? [];
-  if (now - (samples.at(-1)?.to ?? 0) > GAP_MS) return undefined;
+  if (now - (samples.at(-1)?.to ?? 0) > GAP_MS) return first;
   const step = up(world, model, { samples, current, ready: fleet.ready, since: scaled.at }) ??
     down(world, model, { samples, current, since: scaled.at }, now);
-  if (step === undefined) return undefined;
+  if (step === undefined) return first;
   const count = bounded(step.count);
-  return count === current ? undefined : { model: name, count, reason: step.reason };
+  return count === current ? first : { model: name, count, reason: step.reason };
 }
 
 interface Seen {
