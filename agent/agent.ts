@@ -25,6 +25,7 @@ import { createDiscovery, type DiscoveryOptions } from "./inventory.ts";
 import { sendLog } from "./log_sources.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
+import { evidenceOf } from "./evidence_of.ts";
 import { prepare } from "./prepare.ts";
 import { Supervisor } from "./supervisor.ts";
 
@@ -98,6 +99,8 @@ export async function buildAgent(
     launcher,
     address,
     makeHandle,
+    gpuUses: (signal) => discovery.gpuUses(signal),
+    evidence: (shard, signal) => evidenceOf(shard, { discovery, folder: store.home }, signal),
     async prepare(shard, signal) {
       // A shard that an earlier agent prepared is asked for before the engines were looked at.
       await Promise.race([engines.looked, aborted(signal)]);

@@ -5,6 +5,7 @@ import { errorText } from "@heddle/proto/error";
 import type { Effect, EngineLoad, ShardEvent } from "./core/shard/event.ts";
 import { isBusy } from "./core/shard/stall.ts";
 import type { Evidence } from "./core/diagnosis/evidence.ts";
+import { type GpuUse, unreleased } from "./core/gpu/gpu_release.ts";
 import { redactLine, secretsOf } from "./core/redact_line.ts";
 import {
   type Failure,
@@ -15,7 +16,7 @@ import {
 } from "./core/shard/shard.ts";
 import { readLoad } from "./edge/engine/load.ts";
 import { probeEngine } from "./edge/engine/probe.ts";
-import type { Launcher, LiveProcess, Signal } from "./edge/launcher/launcher.ts";
+import type { Launcher, LiveMember, LiveProcess, Signal } from "./edge/launcher/launcher.ts";
 import { tailLines } from "./edge/log/log_file.ts";
 import { ShardLogs } from "./edge/log/shard_logs.ts";
 import type { Loaded, ShardStore } from "./edge/shard_store.ts";
@@ -41,6 +42,8 @@ export interface EffectsOptions {
   readonly makeHandle: (shardId: string) => string;
   /** How long an engine may take for one token, in ms; absent: the probe's own limit. */
   readonly tokenMsMax?: number;
+  /** Who uses the node's GPUs, from a look that begins now; undefined, or absent: unknown. */
+  readonly gpuUses?: (signal: AbortSignal) => Promise<readonly GpuUse[] | undefined>;
   /** What is known of a failure beside its log. Never rejects; absent: nothing. */
   readonly evidence?: (shard: Shard, signal: AbortSignal) => Promise<Evidence>;
 }
@@ -50,6 +53,7 @@ export class Effects {
   /** By shard and handle: command lines and environments between prepare and launch. */
   readonly #plans = new Map<string, ReadonlyMap<string, EngineProcess>>();
   readonly #probing = new Set<string>();
+  readonly #checking = new Set<string>();
   readonly #logs = new ShardLogs();
 
   constructor(options: EffectsOptions) {
@@ -78,6 +82,8 @@ export class Effects {
         return undefined;
       case "count":
         return await this.#count(effect.processes);
+      case "check_gpus":
+        return await this.#checkGpus(shard, signal);
       default:
         return effect satisfies never;
     }
@@ -238,14 +244,34 @@ export class Effects {
 
   async #count(processes: readonly ProcessRef[]): Promise<ShardEvent | undefined> {
     const counted = await attempt(async () => {
-      const pids: number[] = [];
-      for (const process of processes) pids.push(...await this.#options.launcher.members(process));
-      return pids;
+      const members: LiveMember[] = [];
+      for (const each of processes) members.push(...await this.#options.launcher.describe(each));
+      return members;
     });
-    if (!(counted instanceof Error)) return { type: "counted", pids: counted };
+    if (!(counted instanceof Error)) {
+      return {
+        type: "counted",
+        pids: counted.map(({ pid }) => pid),
+        words: counted.map(({ words }) => words),
+      };
+    }
     // Asked again with the next tick; not knowing is not knowing them to be gone.
     log.warning("Cannot count what is left of a shard", { error: counted });
     return undefined;
+  }
+
+  async #checkGpus(shard: Shard, signal: AbortSignal): Promise<ShardEvent | undefined> {
+    const { shardId, gpus } = shard.spec;
+    if (this.#checking.has(shardId)) return undefined;
+    this.#checking.add(shardId);
+    try {
+      const uses = await attempt(async () => await this.#options.gpuUses?.(signal));
+      if (signal.aborted) return undefined;
+      const still = unreleased(gpus, uses instanceof Error ? undefined : uses);
+      return { type: "gpus_checked", ...(still === undefined ? {} : { unreleased: still }) };
+    } finally {
+      this.#checking.delete(shardId);
+    }
   }
 
   async #killStray(stray: LiveProcess): Promise<void> {

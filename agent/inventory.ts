@@ -17,6 +17,7 @@ import {
 } from "@heddle/proto/gen/types";
 import { cpuProblem } from "./core/host/cpu_flags.ts";
 import type { GpuClassOverride } from "./core/gpu/gpu_class.ts";
+import type { GpuUse } from "./core/gpu/gpu_release.ts";
 import { addressesOf, type HostFacts, runsUnderWindows } from "./core/host/host_facts.ts";
 import { addressNotLocal, managementInterface } from "./core/host/management_interface.ts";
 import type { NodeProblem } from "./core/problem.ts";
@@ -92,6 +93,11 @@ export interface Discovery {
    * with its last values, and goes on being read. Rejects only when `signal` (as above) aborts.
    */
   live(signal: AbortSignal): Promise<LiveHardware>;
+  /**
+   * Who uses the GPUs, from a look that begins after the call. Undefined: the driver did not answer
+   * in time, or there is none. Rejects only when `signal` (as above) aborts.
+   */
+  gpuUses(signal: AbortSignal): Promise<readonly GpuUse[] | undefined>;
 }
 
 /** How long discovery waits, in ms. */
@@ -210,6 +216,18 @@ class HardwareDiscovery implements Discovery {
       modelFiles: changed ? files.map(encodeModelFile) : undefined,
       memoryBytes: memoryBytes === undefined ? undefined : BigInt(memoryBytes),
     };
+  }
+
+  async gpuUses(signal: AbortSignal): Promise<readonly GpuUse[] | undefined> {
+    if (this.#source.nvidiaSmi === undefined) return undefined;
+    const since = this.#options.now();
+    const read = () => this.#gpus.refresh(signal, since);
+    await this.#gpuFlight.within(this.#limits.inventoryWaitMs, signal, read);
+    // A look that was under way already began before the call, and says nothing.
+    if (this.#gpus.uses(since) === undefined) {
+      await this.#gpuFlight.within(this.#limits.inventoryWaitMs, signal, read);
+    }
+    return this.#gpus.uses(since);
   }
 
   async #survey(waitMs: number, signal: AbortSignal): Promise<Survey> {

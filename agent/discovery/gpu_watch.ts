@@ -10,6 +10,7 @@ import {
 } from "../core/nvidia/compute_apps.ts";
 import { type GpuSurvey, surveyGpus } from "../core/gpu/gpu_facts.ts";
 import type { GpuClassOverride } from "../core/gpu/gpu_class.ts";
+import type { GpuUse } from "../core/gpu/gpu_release.ts";
 import { parseMigList } from "../core/nvidia/mig_list.ts";
 import { mergeRows, parseCsv, type Row, textOf } from "../core/nvidia/nvidia_csv.ts";
 import { failureOf } from "../core/nvidia/nvidia_failure.ts";
@@ -75,6 +76,7 @@ export class GpuWatch {
   readonly #known = new Map<string, Row>();
   readonly #throttled = new Map<string, number>();
   readonly #groups = new Map<FieldGroup, Aged<GpuRows>>();
+  #liveBegunAt = -Infinity;
   #listed: ReadonlySet<string> | undefined;
   /** Driver that the list of fields is of; undefined: the list was not asked for yet. */
   #listedFor: string | undefined;
@@ -133,8 +135,32 @@ export class GpuWatch {
     return this.#pci?.survey ?? { kind: "missing" };
   }
 
-  /** Reads again what has grown old. Only one at a time; rejects only when `signal` aborts. */
-  async refresh(signal: AbortSignal): Promise<void> {
+  /**
+   * Who uses the GPUs, when the look for that began at `since` or later; undefined: unknown. GPUs of
+   * which the driver gave no row are left out.
+   */
+  uses(since: number): readonly GpuUse[] | undefined {
+    const live = this.#groups.get("live")?.answer;
+    if (live?.kind !== "answered" || this.#liveBegunAt < since) return undefined;
+    const apps = this.#processes?.answer;
+    return this.survey(undefined, false).gpus.flatMap((gpu) => {
+      if (!live.value.rows.has(gpu.uuid)) return [];
+      const { uuid, index, memoryUsedMib, memoryTotalMib } = gpu;
+      const holders = apps?.kind === "answered"
+        ? apps.value.filter(({ gpuUuid }) => gpuUuid === uuid)
+        : [];
+      return [{
+        uuid,
+        index,
+        ...(memoryUsedMib === undefined ? {} : { usedMib: memoryUsedMib }),
+        ...(memoryTotalMib === undefined ? {} : { totalMib: memoryTotalMib }),
+        holders: holders.map(({ pid, name }) => ({ pid, name })),
+      }];
+    });
+  }
+
+  /** Reads again what has grown old, and live values that are older than `liveSince`. Only one at a time; rejects only when `signal` aborts. */
+  async refresh(signal: AbortSignal, liveSince = -Infinity): Promise<void> {
     const { limits, sysfs, now } = this.#options;
     if (this.#isDue(this.#pci?.at, limits.slowAgeMs)) {
       this.#pci = { survey: await readPci(sysfs), at: now() };
@@ -144,7 +170,10 @@ export class GpuWatch {
     for (const group of ["identity", "live", "mode", "health", "recent"] as const) {
       const age = group === "live" ? limits.liveAgeMs : limits.slowAgeMs;
       const last = this.#groups.get(group);
-      if (last?.answer.kind !== "hung" && !this.#isDue(last?.at, age)) continue;
+      const due = this.#isDue(last?.at, age) ||
+        (group === "live" && this.#liveBegunAt < liveSince);
+      if (last?.answer.kind !== "hung" && !due) continue;
+      if (group === "live") this.#liveBegunAt = now();
       const answer = await this.#askGroup(this.#tool, group, signal);
       this.#groups.set(group, { answer, at: now() });
       if (answer.kind === "hung" || answer.kind === "not_started") return;

@@ -1,12 +1,5 @@
 /** Facts about a failure that no log of the engine has. What is absent is unknown. */
-
-export interface GpuUse {
-  readonly index: number;
-  readonly usedMib?: number;
-  readonly totalMib?: number;
-  /** Processes that compute on it now. */
-  readonly holders: readonly { readonly pid: number; readonly name: string }[];
-}
+import type { GpuUse } from "../gpu/gpu_release.ts";
 
 export interface Evidence {
   readonly exit?: {
@@ -17,7 +10,7 @@ export interface Evidence {
     readonly outOfMemory: boolean;
   };
   /** The shard's GPUs. */
-  readonly gpus?: readonly GpuUse[];
+  readonly gpus?: readonly Omit<GpuUse, "uuid">[];
   /** Free bytes of where weights and caches lie. */
   readonly diskFreeBytes?: number;
   readonly shmFreeBytes?: number;
@@ -36,7 +29,7 @@ export function fullPlace(
 }
 
 /** Says who uses the GPUs, as far as it is known. */
-export function gpuWords(gpus: readonly GpuUse[]): readonly string[] {
+export function gpuWords(gpus: readonly Omit<GpuUse, "uuid">[]): readonly string[] {
   return gpus.flatMap(({ index, usedMib, totalMib, holders }) => {
     if (usedMib === undefined) return [];
     const of = totalMib === undefined ? "" : ` of ${totalMib}`;

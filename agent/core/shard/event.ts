@@ -1,5 +1,6 @@
 /** What happens to a shard, and what its state machine wants done about it. */
 import type { Revision } from "@heddle/proto/revision";
+import type { GpuUse } from "../gpu/gpu_release.ts";
 import type { Diagnosis } from "../diagnosis/diagnose.ts";
 import type { ExitRecord, Failure, PlannedProcess, ProcessRef } from "./shard.ts";
 
@@ -47,7 +48,14 @@ export type ShardEvent =
   | { readonly type: "probed"; readonly outcome: ProbeOutcome; readonly load?: EngineLoad }
   | { readonly type: "measured"; readonly load: EngineLoad }
   /** What of the shard still lives. */
-  | { readonly type: "counted"; readonly pids: readonly number[] }
+  | {
+    readonly type: "counted";
+    readonly pids: readonly number[];
+    /** Each of them in words. */
+    readonly words?: readonly string[];
+  }
+  /** Which of the shard's GPUs still have memory in use; absent: that cannot be known. */
+  | { readonly type: "gpus_checked"; readonly unreleased?: readonly GpuUse[] }
   | {
     readonly type: "stop";
     readonly revision: Revision;
@@ -73,6 +81,8 @@ export type Effect =
   /** SIGKILL to all that belongs to these processes. */
   | { readonly type: "kill"; readonly processes: readonly ProcessRef[] }
   /** See what still lives: `counted`. */
-  | { readonly type: "count"; readonly processes: readonly ProcessRef[] };
+  | { readonly type: "count"; readonly processes: readonly ProcessRef[] }
+  /** See whether the shard's GPUs are free again: `gpus_checked`. */
+  | { readonly type: "check_gpus" };
 
 export type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;

@@ -112,7 +112,9 @@ export function wakeAt(shard: Shard): EpochMs | undefined {
     case "draining":
       return Math.min(state.until, state.nextMeasureAt);
     case "stopping":
-      return state.killed ? state.nextCountAt : Math.min(state.nextCountAt, state.killAt);
+      return state.killed || state.freeBy !== undefined
+        ? state.nextCountAt
+        : Math.min(state.nextCountAt, state.killAt);
     case "stopped":
     case "failed":
       return undefined;

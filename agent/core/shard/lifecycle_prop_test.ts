@@ -54,6 +54,14 @@ const event: fc.Arbitrary<ShardEvent> = fc.oneof(
     ({ type: "measured", load }) as const
   ),
   fc.subarray([100, 200]).map((pids) => ({ type: "counted", pids }) as const),
+  fc.constantFrom(
+    { type: "gpus_checked" } as const,
+    { type: "gpus_checked", unreleased: [] } as const,
+    {
+      type: "gpus_checked",
+      unreleased: [{ uuid: "GPU-a", index: 0, usedMib: 70_000, holders: [] }],
+    } as const,
+  ),
   fc.constantFrom(0, 5_000).map((graceMs) =>
     ({
       type: "stop",
@@ -67,9 +75,11 @@ const event: fc.Arbitrary<ShardEvent> = fc.oneof(
 );
 
 const history = fc.array(fc.tuple(event, fc.nat(40_000)), { maxLength: 40 });
-const anyShard = fc.tuple(fc.constantFrom(...KINDS), fc.constantFrom(0, 1)).map(([kind, rank]) =>
-  aShard(kind, { spec: { rank, shardCount: 2 } })
-);
+const anyShard = fc.tuple(
+  fc.constantFrom(...KINDS),
+  fc.constantFrom(0, 1),
+  fc.constantFrom([], [{ index: 0, uuid: "GPU-a" }]),
+).map(([kind, rank, gpus]) => aShard(kind, { spec: { rank, shardCount: 2, gpus: [...gpus] } }));
 
 /** Every step of a history, with the time at which it was taken. */
 function* steps(first: Shard, events: readonly (readonly [ShardEvent, number])[]) {
@@ -100,7 +110,9 @@ Deno.test("step() ends a shard only when nothing of it was counted, or nothing w
     fc.property(anyShard, history, (first, events) => {
       for (const { before, event: each, shard } of steps(first, events)) {
         if (!ended(shard.state) || ended(before.state)) continue;
-        const counted = each.type === "counted" && each.pids.length === 0;
+        // GPUs are waited for only once nothing of it was counted.
+        const waited = before.state.kind === "stopping" && before.state.freeBy !== undefined;
+        const counted = (each.type === "counted" && each.pids.length === 0) || waited;
         const none = !("processes" in before.state) || before.state.processes.length === 0;
         ok(counted || none, `${before.state.kind} ended by ${each.type}`);
       }

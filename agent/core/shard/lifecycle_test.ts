@@ -3,8 +3,11 @@ import type { ShardEvent } from "./event.ts";
 import { begin, step, TRANSITIONS, wakeAt } from "./lifecycle.ts";
 import type { Shard, StateKind } from "./shard.ts";
 import { aShard, aSpec, PROCESS } from "./shard_fake.ts";
+import { statusOf } from "./status.ts";
 import {
   ADOPT_READY_TIMEOUT_MS,
+  GPU_ANSWER_MS,
+  GPU_RELEASE_MS,
   KILL_SETTLE_MS,
   PROBE_DEGRADED_MS,
   WORKER_GRACE_MS,
@@ -251,4 +254,68 @@ Deno.test("a stop of what has ended is taken note of and changes nothing else", 
     equal(shard.state.kind, kind);
     deepEqual(effects, []);
   }
+});
+
+const GPUS = { spec: { gpus: [{ index: 0, uuid: "GPU-a" }] } };
+const HELD = {
+  uuid: "GPU-a",
+  index: 0,
+  usedMib: 70_000,
+  totalMib: 81_559,
+  holders: [{ pid: 77, name: "python" }],
+};
+
+Deno.test("a shard with GPUs has ended only once their memory is free", () => {
+  const counted = step(aShard("stopping", GPUS), { type: "counted", pids: [] }, 5);
+  equal(counted.shard.state.kind, "stopping");
+  deepEqual(counted.effects, [{ type: "check_gpus" }]);
+  const held = step(counted.shard, { type: "gpus_checked", unreleased: [HELD] }, 10);
+  equal(held.shard.state.kind, "stopping");
+  const again = step(held.shard, { type: "tick" }, wakeAt(held.shard) ?? 0);
+  deepEqual(
+    again.effects,
+    [{ type: "check_gpus" }],
+    "it is looked at again, and nothing is killed",
+  );
+  const free = step(again.shard, { type: "gpus_checked", unreleased: [] }, 2_000);
+  deepEqual(free.shard.state, { kind: "stopped", reason: "drained" });
+});
+
+Deno.test("a GPU whose memory stays in use is waited for only so long, and told with its holder", () => {
+  const counted = step(aShard("stopping", GPUS), { type: "counted", pids: [] }, 0);
+  const late = step(counted.shard, { type: "gpus_checked", unreleased: [HELD] }, GPU_RELEASE_MS);
+  ok(late.shard.state.kind === "stopped");
+  match(late.shard.state.message ?? "", /GPU 0 now has 70000 of 81559 MiB in use, held by pid 77/);
+  const status = statusOf(late.shard, { address: "10.0.0.1", load: {} }, GPU_RELEASE_MS);
+  equal(status.message, late.shard.state.message);
+  const failure = { reason: "process_exited", message: "gone", permanent: false, logTail: [] };
+  const failing = step(
+    aShard("stopping", { ...GPUS, state: { ending: { kind: "failed", failure } } }),
+    { type: "counted", pids: [] },
+    0,
+  );
+  const failed = step(failing.shard, { type: "gpus_checked", unreleased: [HELD] }, GPU_RELEASE_MS);
+  ok(failed.shard.state.kind === "failed");
+  match(failed.shard.state.failure.message, /^gone\. GPU 0 now has/);
+});
+
+Deno.test("a GPU of which nothing is known is not busy for ever", () => {
+  const counted = step(aShard("stopping", GPUS), { type: "counted", pids: [] }, 0);
+  const unknown = step(counted.shard, { type: "gpus_checked" }, 10);
+  equal(unknown.shard.state.kind, "stopped");
+  let silent = counted.shard;
+  for (let now = 0; now <= GPU_RELEASE_MS + GPU_ANSWER_MS; now += 1_000) {
+    silent = step(silent, { type: "tick" }, now).shard;
+  }
+  equal(silent.state.kind, "stopped", "no answer at all ends the wait too");
+});
+
+Deno.test("what survives SIGKILL is told in the words of its launcher", () => {
+  const killed = run(aShard("ready"), [[stopEvent(), 0], [{ type: "tick" }, 10_000]]).shard;
+  const words = ["pid 101 (python3, uninterruptible: it waits for a driver or a disk)"];
+  const told = step(killed, { type: "counted", pids: [101], words }, 10_000 + KILL_SETTLE_MS).shard;
+  match(
+    statusOf(told, { address: "", load: {} }, 0).message,
+    /Still alive after SIGKILL: pid 101 \(python3, uninterruptible/,
+  );
 });

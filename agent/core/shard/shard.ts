@@ -65,7 +65,7 @@ export interface Failure extends z.output<typeof failureSchema> {
 }
 
 const endingSchema = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("stopped"), reason: z.string() }),
+  z.object({ kind: z.literal("stopped"), reason: z.string(), message: z.string().optional() }),
   z.object({ kind: z.literal("failed"), failure: failureSchema }),
 ]);
 export type Ending = z.output<typeof endingSchema>;
@@ -130,8 +130,12 @@ export const shardStateSchema = z.discriminatedUnion("kind", [
     nextCountAt: epochMs,
     /** Pids that live on though they were killed; empty while that may still be normal. */
     survivors: z.array(z.number()),
+    /** The same in words. */
+    survivorWords: z.array(z.string()).optional(),
+    /** Nothing of it runs; until then its GPUs have time to give their memory back. */
+    freeBy: epochMs.optional(),
   }),
-  z.object({ kind: z.literal("stopped"), reason: z.string() }),
+  z.object({ kind: z.literal("stopped"), reason: z.string(), message: z.string().optional() }),
   z.object({ kind: z.literal("failed"), failure: failureSchema }),
 ]);
 export type ShardState = z.output<typeof shardStateSchema>;

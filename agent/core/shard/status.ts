@@ -70,8 +70,9 @@ function wordsOf(state: Shard["state"]): { reason: string; message: string } {
     case "degraded":
       return { reason: state.reason, message: state.message };
     case "draining":
-    case "stopped":
       return { reason: state.reason, message: "" };
+    case "stopped":
+      return { reason: state.reason, message: state.message ?? "" };
     case "failed":
       return { reason: state.failure.reason, message: state.failure.message };
     case "stopping": {
@@ -79,8 +80,9 @@ function wordsOf(state: Shard["state"]): { reason: string; message: string } {
       const reason = ending.kind === "stopped" ? ending.reason : ending.failure.reason;
       const message = ending.kind === "stopped" ? "" : ending.failure.message;
       if (state.survivors.length === 0) return { reason, message };
-      const pids = state.survivors.join(", ");
-      const alive = `Still alive after SIGKILL: pid ${pids}. A driver may hold it; look at ` +
+      const words = state.survivorWords ?? [];
+      const pids = words.length > 0 ? words.join(", ") : `pid ${state.survivors.join(", ")}`;
+      const alive = `Still alive after SIGKILL: ${pids}. A driver may hold it; look at ` +
         `\`cat /proc/${state.survivors[0]}/stack\`, and restart the node if it stays`;
       return { reason, message: message === "" ? alive : `${message}. ${alive}` };
     }

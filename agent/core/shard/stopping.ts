@@ -13,9 +13,13 @@ import type {
   Shard,
   StateOf,
 } from "./shard.ts";
+import { gpuWords } from "../diagnosis/evidence.ts";
 import {
+  CHECK_GPUS_MS,
   COUNT_STOPPING_MS,
   COUNT_SURVIVORS_MS,
+  GPU_ANSWER_MS,
+  GPU_RELEASE_MS,
   KILL_SETTLE_MS,
   STOP_TIMEOUT_MS,
 } from "./timing.ts";
@@ -121,16 +125,13 @@ export function stopping(
     case "exited":
       return next({ ending: withExit(state.ending, event) }, [count(state.processes)]);
     case "counted":
-      if (event.pids.length === 0 && state.planned.length === 0) {
-        return nothingRuns(shard, state.ending, now);
-      }
-      if (state.killed && now >= state.killAt + KILL_SETTLE_MS) {
-        return next({ survivors: [...event.pids], nextCountAt: now + COUNT_SURVIVORS_MS });
-      }
-      return next({});
+      return counted(shard, state, event, now);
+    case "gpus_checked":
+      return gpusChecked(shard, state, event, now);
     case "stop":
       return { shard: { ...shard, revision: event.revision }, effects: [] };
     case "tick":
+      if (state.freeBy !== undefined) return waitForGpus(shard, state, now);
       if (!state.killed && now >= state.killAt) {
         return next({ killed: true, killAt: now, nextCountAt: now + COUNT_STOPPING_MS }, [
           { type: "kill", processes: state.processes },
@@ -148,6 +149,77 @@ export function stopping(
   }
 }
 
+function counted(
+  shard: Shard,
+  state: StateOf<"stopping">,
+  { pids, words = [] }: Extract<ShardEvent, { type: "counted" }>,
+  now: EpochMs,
+): Step {
+  if (state.freeBy !== undefined) return { shard, effects: [] };
+  if (pids.length === 0 && state.planned.length === 0) {
+    if (shard.spec.gpus.length === 0) return nothingRuns(shard, state.ending, now);
+    const waiting: StateOf<"stopping"> = {
+      ...state,
+      survivors: [],
+      survivorWords: [],
+      freeBy: now + GPU_RELEASE_MS,
+      nextCountAt: now + CHECK_GPUS_MS,
+    };
+    return { shard: { ...shard, state: waiting }, effects: [{ type: "check_gpus" }] };
+  }
+  if (!state.killed || now < state.killAt + KILL_SETTLE_MS) return { shard, effects: [] };
+  return {
+    shard: {
+      ...shard,
+      state: {
+        ...state,
+        survivors: [...pids],
+        survivorWords: [...words],
+        nextCountAt: now + COUNT_SURVIVORS_MS,
+      },
+    },
+    effects: [],
+  };
+}
+
+// A driver that does not answer would otherwise keep the shard for ever.
+function waitForGpus(
+  shard: Shard,
+  state: StateOf<"stopping">,
+  now: EpochMs,
+): Step {
+  if (now >= (state.freeBy ?? 0) + GPU_ANSWER_MS) return nothingRuns(shard, state.ending, now);
+  if (now < state.nextCountAt) return { shard, effects: [] };
+  return {
+    shard: { ...shard, state: { ...state, nextCountAt: now + CHECK_GPUS_MS } },
+    effects: [{ type: "check_gpus" }],
+  };
+}
+
+function gpusChecked(
+  shard: Shard,
+  state: StateOf<"stopping">,
+  { unreleased }: Extract<ShardEvent, { type: "gpus_checked" }>,
+  now: EpochMs,
+): Step {
+  if (state.freeBy === undefined) return { shard, effects: [] };
+  // Unknown is not busy for ever.
+  if (unreleased === undefined || unreleased.length === 0) {
+    return nothingRuns(shard, state.ending, now);
+  }
+  if (now < state.freeBy) return { shard, effects: [] };
+  const note = `${gpuWords(unreleased).join("; ")}, though nothing of the shard runs any more`;
+  const { ending } = state;
+  return nothingRuns(
+    shard,
+    ending.kind === "stopped" ? { ...ending, message: note } : {
+      ...ending,
+      failure: { ...ending.failure, message: `${ending.failure.message}. ${note}` },
+    },
+    now,
+  );
+}
+
 function resumed(
   shard: Shard,
   state: StateOf<"stopping">,
@@ -158,8 +230,9 @@ function resumed(
   const known = new Set(state.processes.map(({ handle }) => handle));
   const processes = [...state.processes, ...live.filter(({ handle }) => !known.has(handle))];
   if (processes.length === 0) return nothingRuns(shard, state.ending, now);
+  const { freeBy: _, ...rest } = state;
   return {
-    shard: { ...shard, state: { ...state, planned: [], processes, nextCountAt: now } },
+    shard: { ...shard, state: { ...rest, planned: [], processes, nextCountAt: now } },
     effects: [
       { type: state.killed ? "kill" : "terminate", processes: live },
       count(processes),

@@ -38,3 +38,9 @@ export const COUNT_STOPPING_MS = 500;
 export const COUNT_SURVIVORS_MS = 5_000;
 /** The kernel frees what SIGKILL leaves within moments, except where a driver holds it. */
 export const KILL_SETTLE_MS = 10_000;
+/** The driver gives memory back within seconds of a process's end; what is left after this is not
+ * the shard's to wait for, and discovery keeps such a GPU out of placement. */
+export const GPU_RELEASE_MS = 30_000;
+export const CHECK_GPUS_MS = 1_000;
+/** A driver that hangs answers a check within its own deadlines, or never. */
+export const GPU_ANSWER_MS = 60_000;

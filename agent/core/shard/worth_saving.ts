@@ -9,6 +9,7 @@ const PASSING: ReadonlySet<string> = new Set([
   "progress",
   "stall",
   "survivors",
+  "survivorWords",
 ]);
 
 export function worthSaving(before: Shard, after: Shard): boolean {

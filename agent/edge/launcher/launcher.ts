@@ -27,6 +27,13 @@ export interface LiveProcess {
   readonly whole: boolean;
 }
 
+/** One of the processes that belong to a process. */
+export interface LiveMember {
+  readonly pid: number;
+  /** "pid 811 (python3, uninterruptible: it waits for a driver or a disk)" */
+  readonly words: string;
+}
+
 export interface Launcher {
   /** Starts a process and returns once it runs. Throws `system` when it cannot be started. */
   start(request: LaunchRequest): Promise<ProcessRef>;
@@ -39,6 +46,8 @@ export interface Launcher {
   signal(process: ProcessRef, signal: Signal): Promise<"sent" | "gone">;
   /** Pids of all that lives and belongs to a process, whether it lives itself or not. */
   members(process: ProcessRef): Promise<readonly number[]>;
+  /** The same, each with its name and its state in words, for those that do not end. */
+  describe(process: ProcessRef): Promise<readonly LiveMember[]>;
   /**
    * Resolves when the process is gone: with its record, or undefined when it left none. Also for
    * what an earlier agent started. Rejects only when `signal` aborts.

@@ -11,8 +11,8 @@ import { HeddleError } from "@heddle/proto/error";
 import { decodeExitFile } from "../../core/exit_file.ts";
 import type { ExitRecord, ProcessRef } from "../../core/shard/shard.ts";
 import { shellEnv } from "../../core/shell_env.ts";
-import type { Launcher, LaunchRequest, LiveProcess, Signal } from "./launcher.ts";
-import { callShim, cannotRun, NOT_OURS } from "./shim.ts";
+import type { Launcher, LaunchRequest, LiveMember, LiveProcess, Signal } from "./launcher.ts";
+import { callShim, cannotRun, NOT_OURS, readMembers } from "./shim.ts";
 
 const log = logger("agent", "launcher");
 
@@ -103,12 +103,16 @@ export class ProcessLauncher implements Launcher {
   }
 
   async members(process: ProcessRef): Promise<readonly number[]> {
+    return (await this.describe(process)).map(({ pid }) => pid);
+  }
+
+  async describe(process: ProcessRef): Promise<readonly LiveMember[]> {
     const { lines } = await callShim(this.#shim, [
       "members",
       process.handle,
       String(process.pid),
     ]);
-    return lines.map((line) => Number(line.split(" ")[0]));
+    return readMembers(lines);
   }
 
   async exit(

@@ -1,5 +1,6 @@
 /** Calls heddle-shim: the one program through which the agent touches processes. */
 import { errorText, HeddleError } from "@heddle/proto/error";
+import type { LiveMember } from "./launcher.ts";
 
 /** Even on a node with thousands of processes a look at all of them takes well under a second. */
 const CALL_MS_MAX = 20_000;
@@ -45,6 +46,23 @@ export function cannotRun(path: string, error: unknown): HeddleError {
     : "see that it is an executable file and that /bin/sh exists";
   return new HeddleError("system", `Cannot run ${path}: ${errorText(error)}; ${remedy}`, {
     cause: error,
+  });
+}
+
+const STATES: Readonly<Record<string, string>> = {
+  R: "running",
+  S: "sleeping",
+  D: "uninterruptible: it waits for a driver or a disk",
+  T: "stopped",
+  t: "traced",
+};
+
+/** Reads lines of `members`: PID START STATE ROLE NAME. */
+export function readMembers(lines: readonly string[]): readonly LiveMember[] {
+  return lines.map((line) => {
+    const [pid = "", , state = "", , ...name] = line.split(" ");
+    const words = STATES[state.slice(0, 1)] ?? `state ${state}`;
+    return { pid: Number(pid), words: `pid ${pid} (${name.join(" ") || "unnamed"}, ${words})` };
   });
 }
 

@@ -17,8 +17,8 @@ import {
   startFailure,
 } from "../../core/systemd/exit_record.ts";
 import { environmentFileOf, parseShow, pidIn, type Properties } from "../../core/systemd/show.ts";
-import type { Launcher, LaunchRequest, LiveProcess, Signal } from "./launcher.ts";
-import { callShim } from "./shim.ts";
+import type { Launcher, LaunchRequest, LiveMember, LiveProcess, Signal } from "./launcher.ts";
+import { callShim, readMembers } from "./shim.ts";
 import { callSystemd, SYSTEMCTL, SYSTEMD_RUN } from "./systemctl.ts";
 
 const log = logger("agent", "launcher");
@@ -147,8 +147,12 @@ export class SystemdLauncher implements Launcher {
   }
 
   async members(process: ProcessRef): Promise<readonly number[]> {
+    return (await this.describe(process)).map(({ pid }) => pid);
+  }
+
+  async describe(process: ProcessRef): Promise<readonly LiveMember[]> {
     const { lines } = await callShim(this.#options.shim, ["unit-members", unitOf(process.handle)]);
-    return lines.map((line) => Number(line.split(" ")[0]));
+    return readMembers(lines);
   }
 
   async exit(
