@@ -11,10 +11,10 @@ export interface Beat {
   readonly at: EpochMs;
 }
 
-/** Folds many beats in at once: one copy of the maps, whatever their number. */
+/** Folds many beats in at once: one copy of the maps and one look at replicas, whatever their number. */
 export function observeHeartbeats(world: World, beats: Iterable<Beat>): World {
   let nodes: Map<NodeId, Node> | undefined;
-  let next = world;
+  const loads = new Map<NodeId, Loads>();
   for (const { node: name, heartbeat, at } of beats) {
     const node = (nodes ?? world.nodes).get(name);
     if (node === undefined) continue;
@@ -24,10 +24,19 @@ export function observeHeartbeats(world: World, beats: Iterable<Beat>): World {
       lastSeenAt: Math.max(node.lastSeenAt, at),
       inventory: withLive(node.inventory, heartbeat),
     });
-    next = withLoads(next, name, heartbeat, at);
+    if (heartbeat.loads.length === 0) continue;
+    const byShard = new Map(heartbeat.loads.map((load) => [load.shardId, load]));
+    loads.set(name, { byShard, at });
   }
-  return nodes === undefined ? world : { ...next, nodes };
+  return nodes === undefined ? world : { ...withLoads(world, loads), nodes };
 }
+
+interface Loads {
+  readonly byShard: ReadonlyMap<string, Load>;
+  readonly at: EpochMs;
+}
+
+type Load = Plain<Heartbeat>["loads"][number];
 
 /** Lists are whole when present; what is absent is as it was. */
 export function withLive(
@@ -53,34 +62,23 @@ export function withLive(
   };
 }
 
-function withLoads(
-  world: World,
-  node: NodeId,
-  heartbeat: Plain<Heartbeat>,
-  at: EpochMs,
-): World {
-  if (heartbeat.loads.length === 0) return world;
-  const loads = new Map(heartbeat.loads.map((load) => [load.shardId, load]));
+function withLoads(world: World, loads: ReadonlyMap<NodeId, Loads>): World {
+  if (loads.size === 0) return world;
   let replicas: Map<string, Replica> | undefined;
   for (const replica of world.replicas.values()) {
-    if (!replica.shards.some((shard) => shard.node === node && loads.has(shard.id))) continue;
+    if (!replica.shards.some((shard) => loads.get(shard.node)?.byShard.has(shard.id))) continue;
     replicas ??= new Map(world.replicas);
     replicas.set(replica.id, {
       ...replica,
-      shards: replica.shards.map((shard) =>
-        shard.node === node ? withLoad(shard, loads.get(shard.id), at) : shard
-      ),
+      shards: replica.shards.map((shard) => withLoad(shard, loads.get(shard.node))),
     });
   }
   return replicas === undefined ? world : { ...world, replicas };
 }
 
-function withLoad(
-  shard: Shard,
-  load: Plain<Heartbeat>["loads"][number] | undefined,
-  at: EpochMs,
-): Shard {
-  const { runningRequests: running, waitingRequests: waiting } = load ?? {};
-  if (shard.status === undefined || running === undefined || waiting === undefined) return shard;
-  return { ...shard, status: { ...shard.status, load: { running, waiting, at } } };
+function withLoad(shard: Shard, loads: Loads | undefined): Shard {
+  const { runningRequests: running, waitingRequests: waiting } = loads?.byShard.get(shard.id) ?? {};
+  if (shard.status === undefined || loads === undefined) return shard;
+  if (running === undefined || waiting === undefined) return shard;
+  return { ...shard, status: { ...shard.status, load: { running, waiting, at: loads.at } } };
 }
