@@ -49,6 +49,22 @@ export interface ModelView {
   readonly paused: boolean;
 }
 
+/** What an operator decided and nobody has taken back, also about what is not there any more. */
+export interface DecisionView {
+  readonly kind: "cordon" | "drain" | "pause" | "scale" | "labels";
+  /** A node for cordon, drain and labels, else a model. */
+  readonly subject: string;
+  /** Replicas for a scale, labels as "a=b, c=d"; else empty. */
+  readonly value: string;
+  /** Empty for labels: the audit trail knows. */
+  readonly by: string;
+  readonly reason: string;
+  /** Since it was decided; absent for labels. */
+  readonly decidedMs?: number;
+  /** The node or model is not known to control or not in the catalog. */
+  readonly orphaned: boolean;
+}
+
 export interface ReplicaView {
   readonly replicaId: ReplicaId;
   readonly model: string;

@@ -17,15 +17,28 @@ export function explainModel(world: World, name: string, now: EpochMs): ExplainV
   const { summary, rejections } = model === undefined
     ? { summary: "it left the catalog and is being stopped", rejections: [] }
     : nextReplica(world, model, now);
+  const placed = placements.length === 0
+    ? summary
+    : `${placements.length} placed; for one more: ${summary}`;
   return {
     model: name,
-    summary: placements.length === 0
-      ? summary
-      : `${placements.length} placed; for one more: ${summary}`,
+    summary: [...decided(world, name), placed].join("; "),
     placements,
     rejections,
     ...(lastAttemptAt === undefined ? {} : { lastAttemptMs: Math.max(0, now - lastAttemptAt) }),
   };
+}
+
+/** What operators decided about the model comes first: it explains more than any node does. */
+function decided(world: World, name: string): readonly string[] {
+  const paused = world.decisions.paused.get(name);
+  const scale = world.decisions.scales.get(name);
+  return [
+    ...(paused === undefined
+      ? []
+      : [`paused by ${paused.by}: ${paused.reason || "no reason given"}`]),
+    ...(scale === undefined ? [] : [`held at ${scale.replicas} by ${scale.by}`]),
+  ];
 }
 
 function placementsOf(world: World, name: string): readonly PlacementView[] {

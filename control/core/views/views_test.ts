@@ -2,6 +2,7 @@ import { deepEqual, equal, match } from "node:assert/strict";
 import { catalog } from "../testing/builders.ts";
 import { FakeNode } from "../testing/fake_node.ts";
 import { Simulation } from "../testing/simulation.ts";
+import { viewDecisions } from "./decisions.ts";
 import { explainModel } from "./explain.ts";
 import { viewModels } from "./models.ts";
 import { viewNodes } from "./nodes.ts";
@@ -126,4 +127,41 @@ Deno.test("explainModel() answers for a model that is placed, and for one that i
     "n2 gpu_class: want b200-180g have h100-80g",
   ]);
   equal(typeof not.lastAttemptMs, "number");
+});
+
+Deno.test("viewDecisions() shows every decision that holds, also about what is gone", () => {
+  const sim = fleet(small);
+  const by = "ops";
+  sim.dispatch({ kind: "cordon", node: "n1", by, reason: "xid" });
+  sim.dispatch({ kind: "label", node: "n1", labels: { rack: "b", zone: "z" }, by });
+  sim.dispatch({ kind: "pause", model: "m", by, reason: "audit" });
+  sim.dispatch({ kind: "scale", model: "m", replicas: 2, by, reason: "launch" });
+  sim.apply(catalog(large));
+  sim.run(5_000);
+  const given = { by, decidedMs: 5_000 };
+  deepEqual(viewDecisions(sim.world, sim.now), [
+    { ...given, kind: "cordon", subject: "n1", value: "", reason: "xid", orphaned: false },
+    { kind: "labels", subject: "n1", value: "rack=b, zone=z", by: "", reason: "", orphaned: false },
+    { ...given, kind: "pause", subject: "m", value: "", reason: "audit", orphaned: true },
+    { ...given, kind: "scale", subject: "m", value: "2", reason: "launch", orphaned: true },
+  ]);
+  match(
+    explainModel(sim.world, "m", sim.now).summary,
+    /^paused by ops: audit; held at 2 by ops; 1 /,
+  );
+  const [left] = viewModels(sim.world, sim.now).filter((each) => each.name === "m");
+  equal(left?.reason, "it left the catalog and is kept: paused by ops: audit");
+});
+
+Deno.test("viewModels() says that a model is paused or held, and why it was scaled", () => {
+  const sim = fleet({ ...small, scaling: { min: 1, max: 2 } });
+  const view = () => viewModels(sim.world, sim.now)[0];
+  equal(view()?.scaleReason, "as many as were found running");
+  sim.dispatch({ kind: "scale", model: "m", replicas: 2, by: "ops", reason: "launch" });
+  sim.dispatch({ kind: "pause", model: "m", by: "ops", reason: "" });
+  deepEqual([view()?.heldReplicas, view()?.paused, view()?.scaleReason], [
+    2,
+    true,
+    "held at 2 by ops: launch",
+  ]);
 });
