@@ -14,7 +14,13 @@ export interface MetricsServer {
 
 /** Starts the listener. `notReady` gives the reason, or undefined when the program is ready. */
 export async function startMetricsServer(
-  options: { listen: Address; registry: Registry; notReady: () => string | undefined },
+  options: {
+    listen: Address;
+    registry: Registry;
+    notReady: () => string | undefined;
+    /** Further paths and what answers them. */
+    routes?: Readonly<Record<string, http.RequestListener>>;
+  },
 ): Promise<MetricsServer> {
   const { listen, registry } = options;
   const server = http.createServer({
@@ -38,8 +44,12 @@ export async function startMetricsServer(
         const reason = options.notReady();
         return send(reason === undefined ? 200 : 503, "text/plain", `${reason ?? "ready"}\n`);
       }
-      default:
-        return send(404, "text/plain", "not found\n");
+      default: {
+        const route = options.routes?.[path];
+        return route === undefined
+          ? send(404, "text/plain", "not found\n")
+          : route(request, response);
+      }
     }
   });
   await new Promise<void>((resolve, reject) => {

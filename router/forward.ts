@@ -5,10 +5,11 @@
 import type { ResponseSoFar } from "./core/engine_error_shape.ts";
 import type { Model } from "./core/fleet/endpoint.ts";
 import { WORKS } from "./core/fleet/judgement.ts";
-import type { Outcome } from "./core/request/outcome.ts";
+import type { Outcome, OutcomeReason } from "./core/request/outcome.ts";
 import type { ParsedRequest } from "./core/request/request.ts";
 import type { Reply } from "./edge/client/reply.ts";
-import type { RouterMetrics } from "./edge/observe/router_metrics.ts";
+import type { RouterMetrics, Server } from "./edge/observe/router_metrics.ts";
+import type { RequestTrace, TryTrace } from "./edge/observe/traces.ts";
 import type { Failure } from "./edge/relay/failure.ts";
 import { relay } from "./edge/relay/relay.ts";
 import type { Relayed, Work } from "./edge/relay/relayed.ts";
@@ -28,6 +29,7 @@ export interface ForwardOptions {
   /** Best first; at least one. */
   readonly models: readonly Model[];
   readonly startedAt: number;
+  readonly trace?: RequestTrace | undefined;
 }
 
 export interface ForwardParts {
@@ -95,6 +97,7 @@ class Progress {
   #failure: Failure | undefined;
   #unserved: Outcome | undefined;
   #firstContentMs: number | undefined;
+  #try: TryTrace | undefined;
 
   constructor(options: ForwardOptions, parts: ForwardParts) {
     this.#options = options;
@@ -102,7 +105,8 @@ class Progress {
   }
 
   tryAt(reply: Reply, { endpoint }: Slot): Promise<Relayed> {
-    const { request, requestId, headers, spool } = this.#options;
+    const { request, requestId, headers, spool, trace } = this.#options;
+    this.#try = trace?.tryAt(endpoint);
     const { timeouts, pool } = this.#parts;
     this.#tries++;
     this.#model = endpoint.model;
@@ -113,14 +117,15 @@ class Progress {
       request,
       spool,
       requestId,
-      clientHeaders: headers,
+      clientHeaders: { ...headers, ...this.#try?.headers },
       ...waits(request, timeouts),
-      onContent: this.#contentClock(endpoint.model),
+      onContent: this.#contentClock({ model: endpoint.model, replica: endpoint.replicaId }),
     });
   }
 
   /** Judges the replica by what happened, and returns the request's end when this was it. */
   after(slot: Slot, relayed: Relayed): Forwarded | undefined {
+    this.#try?.end(wordFor(relayed));
     switch (relayed.kind) {
       case "served":
         slot.judge(WORKS);
@@ -167,15 +172,15 @@ class Progress {
     return !failure.retryable || this.#suspects >= SUSPECT_TRIES_MAX;
   }
 
-  #contentClock(model: string): () => void {
+  #contentClock(from: Server): () => void {
     const { metrics, now } = this.#parts;
     let last: number | undefined;
     return () => {
       const at = now();
       if (last === undefined) {
         this.#firstContentMs = at - this.#options.startedAt;
-        metrics.firstContent(model, this.#firstContentMs);
-      } else metrics.contentGap(model, at - last);
+        metrics.firstContent(from, this.#firstContentMs);
+      } else metrics.contentGap(from, at - last);
       last = at;
     };
   }
@@ -206,6 +211,20 @@ function waits({ stream, promptTokensEstimate }: ParsedRequest, timeouts: Timeou
     firstByteTimeoutMs: (stream ? timeouts.firstByteMs : timeouts.wholeAnswerMs) + promptMs,
     idleTimeoutMs: timeouts.betweenChunksMs + promptMs,
   };
+}
+
+/** How a try ended, in the word for it. */
+function wordFor(relayed: Relayed): OutcomeReason {
+  switch (relayed.kind) {
+    case "served":
+      return "ok";
+    case "client_closed":
+      return "client_closed";
+    case "broken":
+      return "stream_broken";
+    case "failed":
+      return relayed.failure.outcome.reason;
+  }
 }
 
 function brokenBy({ outcome }: Failure): Outcome {

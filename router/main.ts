@@ -9,6 +9,7 @@ import { spawnTask } from "@heddle/common/task";
 import { runProgram } from "@heddle/common/program";
 import { configSchema } from "./config.ts";
 import { type Settings, settingsOf } from "./settings/settings.ts";
+import { sendHeap } from "./edge/observe/heap.ts";
 import { startRouter } from "./router.ts";
 
 const CONFIG_FILE = "/etc/heddle/router.yaml";
@@ -25,6 +26,7 @@ async function run(settings: Settings, stop: AbortSignal): Promise<void> {
       listen: settings.admin,
       registry: metrics.registry,
       notReady: router.notReady,
+      routes: settings.heapSnapshots ? { "/debug/heap": sendHeap } : {},
     });
     log.info("Serving", {
       name: settings.name,

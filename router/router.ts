@@ -13,6 +13,7 @@ import { HEARTBEAT_MS } from "./edge/client/reply.ts";
 import { logRequest } from "./edge/observe/request_log.ts";
 import { type Present, routerMetrics } from "./edge/observe/router_metrics.ts";
 import { SpoolRoom } from "./edge/upload/spool.ts";
+import { startTraces } from "./edge/observe/traces.ts";
 import { createUpstreamPool, UPSTREAM_DEFAULTS, type UpstreamPool } from "./edge/upstream.ts";
 import { type ControlLink, startControlLink } from "./control_link.ts";
 import { Endpoints } from "./endpoints.ts";
@@ -56,6 +57,7 @@ export async function startRouter(
     stopping ? "stopping" : endpoints.informed ? undefined : "has not heard from control yet";
   const parts: HandleParts = {
     ...partsOf(settings, core),
+    traces: startTraces(),
     metrics,
     notReady,
     heartbeatMs: hooks.heartbeatMs ?? HEARTBEAT_MS,

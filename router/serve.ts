@@ -17,8 +17,9 @@ import type { Usage } from "./core/usage.ts";
 import { type BodyLimits, readBody } from "./edge/body_reader.ts";
 import type { Keyring } from "./edge/client/keys.ts";
 import type { Reply } from "./edge/client/reply.ts";
-import { rescue } from "./edge/client/rescue.ts";
+import { rescue, statusOf } from "./edge/client/rescue.ts";
 import { type FormLimits, readForm, type ReceivedForm } from "./edge/upload/form_reader.ts";
+import type { RequestTrace, Traces } from "./edge/observe/traces.ts";
 import type { Stage } from "./edge/observe/router_metrics.ts";
 import type { Endpoints } from "./endpoints.ts";
 import { forward, type Forwarded, type ForwardParts } from "./forward.ts";
@@ -38,6 +39,8 @@ export interface ServeParts extends ForwardParts {
   readonly formLimits: FormLimits;
   readonly requestPolicy: RequestPolicy;
   readonly limits: Limits;
+  /** Undefined unless OpenTelemetry is switched on. */
+  readonly traces: Traces | undefined;
   readonly queue: Queue;
   /** Gets exactly one record for each request. */
   readonly account: (record: UsageRecord) => void;
@@ -54,6 +57,7 @@ interface Ended {
 /** Serves one request. Never rejects: what goes wrong is an outcome, told to the client. */
 export async function serve(exchange: Exchange, parts: ServeParts): Promise<void> {
   const startedAt = parts.now();
+  const trace = parts.traces?.begin(exchange.route, exchange.request.headers);
   let ended: Ended = {
     outcome: { reason: "internal_error", message: `internal error, request ${exchange.requestId}` },
     caller: ANONYMOUS,
@@ -61,17 +65,24 @@ export async function serve(exchange: Exchange, parts: ServeParts): Promise<void
     forwarded: undefined,
   };
   try {
-    ended = await travel(exchange, parts, startedAt);
+    ended = await travel(exchange, parts, { startedAt, trace });
   } catch (error) {
     logger("router").error("A request hit a bug", { requestId: exchange.requestId, error });
   } finally {
     const { errors: shape } = exchange.route;
     rescue(exchange.reply, ended.outcome, { shape, response: ended.forwarded?.response });
-    parts.account(recordOf(exchange, ended, parts.now() - startedAt));
+    const record = recordOf(exchange, ended, parts.now() - startedAt);
+    trace?.end(record, statusOf(ended.outcome));
+    parts.account(record);
   }
 }
 
-async function travel(exchange: Exchange, parts: ServeParts, startedAt: number): Promise<Ended> {
+interface Begun {
+  readonly startedAt: number;
+  readonly trace: RequestTrace | undefined;
+}
+
+async function travel(exchange: Exchange, parts: ServeParts, begun: Begun): Promise<Ended> {
   const { route, request, reply, requestId } = exchange;
   const timed = stageTimer(parts);
   const known = { caller: ANONYMOUS, parsed: undefined, forwarded: undefined };
@@ -109,7 +120,7 @@ async function travel(exchange: Exchange, parts: ServeParts, startedAt: number):
       headers: forwardedHeaders(route, request.headers),
       requestId,
       models: place.models,
-      startedAt,
+      ...begun,
     }, parts),
   );
   const usage = usageOf(parsed.value, forwarded).usage;

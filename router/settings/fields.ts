@@ -65,6 +65,8 @@ export const fieldsSchema = z.strictObject({
   ).default([]).describe("Proxies in front of the router, whose X-Forwarded-For is believed"),
   admin: z.strictObject({
     listen: listen("127.0.0.1:9091").describe("host:port of /metrics, /health and /ready"),
+    heap_snapshots: z.boolean().default(false)
+      .describe("Give this machine /debug/heap, which holds keys and prompts"),
   }).prefault({}).describe("Listener for scrapers and probes; plain HTTP"),
   control: z.strictObject({
     urls: z.array(z.string().min(1)).min(1)

@@ -44,6 +44,7 @@ export interface Settings {
   readonly tls: ServerTlsFiles | undefined;
   readonly trustedProxies: readonly Network[];
   readonly admin: Address;
+  readonly heapSnapshots: boolean;
   readonly control:
     | { readonly urls: readonly string[]; readonly tls: TlsFiles | undefined }
     | undefined;
@@ -73,6 +74,7 @@ export function settingsOf(config: Config, hostname: string): Settings {
     trustedProxies: config.trusted_proxies.map(parseNetwork)
       .filter((network) => network !== undefined),
     admin: parseAddress(config.admin.listen),
+    heapSnapshots: config.admin.heap_snapshots,
     control: config.control === undefined ? undefined : {
       // Order is preference; an address that stands twice is one address.
       urls: [...new Set(config.control.urls)],

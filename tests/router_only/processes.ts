@@ -51,7 +51,8 @@ export async function startSim({ port, args = [], key }: SimOptions): Promise<Ru
 /** A router whose whole world is `state`. */
 export async function startRouter(
   state: string,
-  config: Record<string, unknown>,
+  config: Record<string, unknown> & { readonly admin?: Record<string, unknown> },
+  env: Record<string, string> = {},
 ): Promise<RunningProcess & { readonly admin: string }> {
   const [port = 0, admin = 0] = freePorts(2);
   const file = join(state, "router.yaml");
@@ -59,15 +60,15 @@ export async function startRouter(
     file,
     stringify({
       listen: `127.0.0.1:${port}`,
-      admin: { listen: `127.0.0.1:${admin}` },
       state_directory: state,
       ...config,
+      admin: { listen: `127.0.0.1:${admin}`, ...config["admin"] },
     }),
   );
   const process = await start("heddle-router", ["--config", file], {
     url: `http://127.0.0.1:${port}`,
     probe: `http://127.0.0.1:${port}/ready`,
-    env: { HEDDLE_STATE: state },
+    env: { HEDDLE_STATE: state, ...env },
   });
   return { ...process, admin: `http://127.0.0.1:${admin}` };
 }

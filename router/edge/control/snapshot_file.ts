@@ -40,9 +40,9 @@ export class SnapshotFile {
 
   /** What was saved last; undefined when there is nothing, or nothing of use, and then says why. */
   async load(): Promise<SavedSnapshot | undefined> {
-    const text = await readTextIfExists(this.#path);
-    if (text === undefined) return undefined;
     try {
+      const text = await readTextIfExists(this.#path);
+      if (text === undefined) return undefined;
       const file = fileSchema.parse(JSON.parse(text));
       if (file.version !== VERSION) {
         // Not broken, only newer; it stays until control's next word replaces it.

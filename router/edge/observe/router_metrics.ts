@@ -36,15 +36,25 @@ export type Stage =
 
 const FAST_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120];
 const CONTENT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+/** Replicas with a histogram of their own: some 16 lines each, twice. */
+const SERIES_MAX = 1_000;
+/** What the others are called; no replica's id has parentheses. */
+const OTHER_REPLICAS = "(other)";
 const BREAKER_STATES: readonly BreakerState[] = ["closed", "open", "half_open"];
+
+/** Who gave an answer. */
+export interface Server {
+  readonly model: string;
+  readonly replica: string;
+}
 
 export interface RouterMetrics {
   /** A stage took so long. */
   stage(stage: Stage, ms: number): void;
   /** The first content of a stream or document went out. */
-  firstContent(model: string, ms: number): void;
+  firstContent(from: Server, ms: number): void;
   /** Time between two pieces of content of one stream. */
-  contentGap(model: string, ms: number): void;
+  contentGap(from: Server, ms: number): void;
   /** A try did not serve, for this reason. */
   failedTry(model: string, reason: string): void;
   record(record: UsageRecord): void;
@@ -66,19 +76,14 @@ export function routerMetrics(registry: Registry, present: Present): RouterMetri
     buckets: CONTENT_BUCKETS,
     registers,
   });
-  const first = new Histogram({
+  const replicas = () => present.replicas().map(({ replicaId }) => replicaId);
+  const first = replicaHistogram(registry, replicas, {
     name: "heddle_router_first_content_seconds",
     help: "Time from a request's arrival to the first content sent to the client.",
-    labelNames: ["model"],
-    buckets: CONTENT_BUCKETS,
-    registers,
   });
-  const gap = new Histogram({
+  const gap = replicaHistogram(registry, replicas, {
     name: "heddle_router_content_gap_seconds",
     help: "Time between two pieces of content of one stream.",
-    labelNames: ["model"],
-    buckets: CONTENT_BUCKETS,
-    registers,
   });
   const failed = new Counter({
     name: "heddle_router_failed_tries_total",
@@ -101,8 +106,8 @@ export function routerMetrics(registry: Registry, present: Present): RouterMetri
   });
   return {
     stage: (stage, ms) => stages.observe({ stage }, ms / 1_000),
-    firstContent: (model, ms) => first.observe({ model }, ms / 1_000),
-    contentGap: (model, ms) => gap.observe({ model }, ms / 1_000),
+    firstContent: first,
+    contentGap: gap,
     failedTry: (model, reason) => failed.inc({ model, reason }),
     record: ({ model, route, outcome, usage, durationMs }) => {
       requests.inc({ model, route, outcome });
@@ -111,6 +116,41 @@ export function routerMetrics(registry: Registry, present: Present): RouterMetri
       tokens.inc({ model, kind: "prompt" }, usage.promptTokens);
       tokens.inc({ model, kind: "completion" }, usage.completionTokens);
     },
+  };
+}
+
+/**
+ * A histogram by model and replica. Replicas come and go for as long as a router runs, so at each
+ * scrape those that are gone lose their series, and of too many at once the rest is one.
+ */
+function replicaHistogram(
+  registry: Registry,
+  replicas: () => readonly string[],
+  names: { readonly name: string; readonly help: string },
+): (from: Server, ms: number) => void {
+  const seen = new Map<string, Server>();
+  const histogram = new Histogram({
+    ...names,
+    labelNames: ["model", "replica"],
+    buckets: CONTENT_BUCKETS,
+    registers: [registry],
+    collect() {
+      const there = new Set(replicas());
+      for (const [key, { model, replica }] of seen) {
+        if (there.has(replica)) continue;
+        this.remove({ model, replica });
+        seen.delete(key);
+      }
+    },
+  });
+  return ({ model, replica }, ms) => {
+    const key = `${model} ${replica}`;
+    if (seen.has(key)) return histogram.observe({ model, replica }, ms / 1_000);
+    if (seen.size >= SERIES_MAX) {
+      return histogram.observe({ model, replica: OTHER_REPLICAS }, ms / 1_000);
+    }
+    seen.set(key, { model, replica });
+    histogram.observe({ model, replica }, ms / 1_000);
   };
 }
 

@@ -1,0 +1,52 @@
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { Registry } from "prom-client";
+import { type Present, routerMetrics } from "./router_metrics.ts";
+
+function present(replicas: () => readonly string[]): Present {
+  return {
+    inFlight: () => 0,
+    waiting: () => new Map(),
+    replicas: () =>
+      replicas().map((replicaId) => ({ replicaId, inFlight: 0, breaker: "closed" as const })),
+    connections: () => ({ busy: 0, idle: 0 }),
+    control: undefined,
+  };
+}
+
+/** The replicas that a histogram has a count for. */
+async function counted(registry: Registry, name: string): Promise<string[]> {
+  const text = await registry.metrics();
+  return [...text.matchAll(new RegExp(`^${name}_count\\{.*replica="([^"]+)"`, "gm"))]
+    .map(([, replica]) => replica ?? "");
+}
+
+const FIRST = "heddle_router_first_content_seconds";
+
+Deno.test("histograms by replica lose the series of replicas that are gone", async () => {
+  let there = ["a", "b"];
+  const registry = new Registry();
+  const metrics = routerMetrics(registry, present(() => there));
+  for (const replica of there) {
+    metrics.firstContent({ model: "m", replica }, 10);
+    metrics.contentGap({ model: "m", replica }, 10);
+  }
+  deepEqual(await counted(registry, FIRST), ["a", "b"]);
+  there = ["b"];
+  deepEqual(await counted(registry, FIRST), ["b"]);
+  deepEqual(await counted(registry, "heddle_router_content_gap_seconds"), ["b"]);
+  there = ["a", "b"];
+  metrics.firstContent({ model: "m", replica: "a" }, 10);
+  deepEqual((await counted(registry, FIRST)).sort(), ["a", "b"]);
+});
+
+Deno.test("histograms by replica have a bound, and count what is beyond it as one", async () => {
+  const there = Array.from({ length: 1_100 }, (_, index) => `r${index}`);
+  const registry = new Registry();
+  const metrics = routerMetrics(registry, present(() => there));
+  for (const replica of there) metrics.firstContent({ model: "m", replica }, 10);
+  const replicas = await counted(registry, FIRST);
+  equal(replicas.length, 1_001);
+  ok(replicas.includes("(other)"));
+  const text = await registry.metrics();
+  ok(text.includes(`${FIRST}_count{model="m",replica="(other)"} 100`));
+});
