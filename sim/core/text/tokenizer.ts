@@ -52,20 +52,23 @@ export function wordId(word: string, options: { capital: boolean }): number {
   return id;
 }
 
+// The piece is turned into bytes at once: a prompt may be megabytes, and nobody else is served while
+// it is split.
 function pushRuns(piece: string, ids: number[]): void {
-  let value = 0;
-  let length = 0;
-  for (const character of piece) {
-    const bytes = utf8.encode(character);
-    if (length + bytes.length > PIECE_BYTES_MAX) {
-      ids.push((RUN_BASE[length] ?? 0) + value);
-      value = 0;
-      length = 0;
-    }
-    for (const byte of bytes) value = value * 256 + byte;
-    length += bytes.length;
+  const bytes = utf8.encode(piece);
+  for (let start = 0; start < bytes.length;) {
+    let end = Math.min(start + PIECE_BYTES_MAX, bytes.length);
+    while (end < bytes.length && isContinuation(bytes[end])) end -= 1;
+    let value = 0;
+    for (let at = start; at < end; at += 1) value = value * 256 + (bytes[at] ?? 0);
+    ids.push((RUN_BASE[end - start] ?? 0) + value);
+    start = end;
   }
-  if (length > 0) ids.push((RUN_BASE[length] ?? 0) + value);
+}
+
+/** True for a byte of UTF-8 that no character begins with. */
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
 }
 
 /** The token ids of `text`. Pure and total: any string has an encoding, and "" has none. */

@@ -22,6 +22,30 @@ Deno.test("encode() is total: lone surrogates, control characters and huge words
   assert.deepEqual(encode(""), []);
 });
 
+Deno.test("encode() fills runs with as many whole characters as go into four bytes", () => {
+  for (
+    const [text, runs] of [
+      ["abcdefg", ["abcd", "efg"]],
+      ["ééé", ["éé", "é"]],
+      ["aéé", ["aé", "é"]],
+      ["日本", ["日", "本"]],
+      ["a日b", ["a日", "b"]],
+      ["🧵🧵", ["🧵", "🧵"]],
+    ] as const
+  ) {
+    assert.deepEqual(encode(text).map((id) => decode([id])), runs);
+  }
+});
+
+Deno.test("encode() splits megabytes in the time of a few scheduling steps, whatever the script", () => {
+  for (const letter of ["a", "é", "日"]) {
+    const startedAt = performance.now();
+    assert.ok(encode(letter.repeat(2 ** 20)).length > 0);
+    // Some tens of milliseconds; encoding each character by itself took seconds.
+    assert.ok(performance.now() - startedAt < 1_000, letter);
+  }
+});
+
 Deno.test("encode() makes about one token of four bytes", () => {
   const text = "Whoever maintains infrastructure eventually discovers counterintuitive behaviour. ";
   const bytesPerToken = text.length / encode(text).length;
