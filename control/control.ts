@@ -54,12 +54,8 @@ export async function startControl(settings: Settings): Promise<Control> {
   let stopping = false;
   const stopped = () =>
     new HeddleError("unavailable", "Control stops; it or another one is back soon");
-  const seat: Seat = stack.adopt(
-    new Seat({ settings, realm, store, metrics: () => controlled }),
-    (it) => it.stop(stopped()),
-  );
+  const seat: Seat = new Seat({ settings, realm, store, metrics: () => controlled });
   const controlled = controlMetrics(metrics.registry, sourcesOf(seat));
-  await seat.open();
   const metricsServer = stack.adopt(
     await startMetricsServer({
       listen: settings.metrics,
@@ -68,12 +64,14 @@ export async function startControl(settings: Settings): Promise<Control> {
     }),
     (it) => it.close(),
   );
+  // Before it leads: a control that nobody can reach must not keep another from leading.
   const listeners = await startListeners(settings, tls, { seat, realm });
   stack.defer(() => listeners.close());
   stack.defer(() => {
     stopping = true;
     return seat.stop(stopped());
   });
+  await seat.open();
   const running = stack.move();
   return {
     agents: listeners.agents.address,
