@@ -25,6 +25,7 @@ import { createDiscovery, type DiscoveryOptions } from "./inventory.ts";
 import { sendLog } from "./log_sources.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
+import { fitGpus } from "./fit_gpus.ts";
 import { evidenceOf } from "./evidence_of.ts";
 import { prepare } from "./prepare.ts";
 import { Supervisor } from "./supervisor.ts";
@@ -108,6 +109,7 @@ export async function buildAgent(
         address,
         modelDirs: config.model_dirs,
         engines: engines.survey.engines,
+        gpus: () => fitGpus(shard, report.gpuFacts, discovery, signal),
         environmentOf: (engine) => ({
           ...environmentFor(config, store, report.managementInterface),
           ofEngine: config.engines.find(({ name, path }) =>

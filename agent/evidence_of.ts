@@ -32,7 +32,8 @@ async function freeBytes(path: string): Promise<number> {
   return bavail * bsize;
 }
 
-async function inTime<T>(work: Promise<T>): Promise<T | undefined> {
+/** What `work` gives, or undefined when it fails or takes more than a few seconds. */
+export async function inTime<T>(work: Promise<T>): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => late.resolve(undefined), LOOK_MS_MAX);
   try {

@@ -36,6 +36,7 @@ export interface NodeReportOptions {
 export class NodeReport {
   readonly #options: NodeReportOptions;
   #gpus: ReadonlyMap<number, string> | undefined;
+  #gpuFacts: readonly Gpu[] = [];
   #managementInterface = "";
   #problemReasons: readonly string[] = [];
   #discoverySeconds = 0;
@@ -47,6 +48,11 @@ export class NodeReport {
   /** UUIDs of the GPUs by index as last seen; undefined before the first look. */
   get gpus(): ReadonlyMap<number, string> | undefined {
     return this.#gpus;
+  }
+
+  /** The GPUs as last seen. */
+  get gpuFacts(): readonly Gpu[] {
+    return this.#gpuFacts;
   }
 
   /** The interface that holds the management address; empty before the first look and behind NAT. */
@@ -133,6 +139,7 @@ export class NodeReport {
       readonly problems: readonly Problem[];
     },
   ): void {
+    this.#gpuFacts = seen.gpus;
     this.#gpus = new Map(seen.gpus.map(({ index, uuid }) => [index, uuid]));
     this.#problemReasons = [seen, ...seen.gpus, ...seen.hcas]
       .flatMap(({ problems }) => problems.map(({ reason }) => reason));

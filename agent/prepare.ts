@@ -4,11 +4,14 @@
  */
 import { isAbsolute, join } from "node:path";
 import { formatAddress } from "@heddle/common/address";
-import type { Failure, FailureReason, Shard } from "./core/shard/shard.ts";
+import { type FitGpu, misfit } from "./core/model/fits.ts";
+import { readLaunchArgs } from "./core/model/launch_args.ts";
+import type { Failure, FailureReason, Shard, ShardSpec } from "./core/shard/shard.ts";
 import { adapterOf } from "./engines/adapters.ts";
 import { engineEnvironment, type NodeEnvironment } from "./engines/environment.ts";
 import type { EngineProcess, InstalledEngine } from "./engines/engine.ts";
 import { isPortFree } from "./edge/engine/port.ts";
+import { type ModelReading, readModel } from "./edge/model_reader.ts";
 
 export interface PrepareOptions {
   readonly address: string;
@@ -16,6 +19,8 @@ export interface PrepareOptions {
   /** Engines that work, in the order of the configuration. */
   readonly engines: readonly InstalledEngine[];
   environmentOf(engine: InstalledEngine): NodeEnvironment;
+  /** What is known of the shard's GPUs now; absent: nothing. Never rejects. */
+  readonly gpus?: () => Promise<readonly FitGpu[]>;
 }
 
 export type Prepared =
@@ -42,6 +47,8 @@ export async function prepare(shard: Shard, options: PrepareOptions): Promise<Pr
   if (built.kind === "refused") return failed(built.reason, built.message, true);
   const lacking = await lackingFile(built.modelFile ?? source);
   if (lacking !== undefined) return failed("model_missing", lacking);
+  const cannotFit = await unfit(spec, built.modelFile ?? source, options);
+  if (cannotFit !== undefined) return cannotFit;
   if (spec.rank === 0 && !await isPortFree(options.address, spec.portFirst)) {
     return failed(
       "port_in_use",
@@ -59,6 +66,30 @@ export async function prepare(shard: Shard, options: PrepareOptions): Promise<Pr
       env: engineEnvironment(spec, node, { path: engine.path, adapter: env }),
     })),
   };
+}
+
+// What the engine would find out after minutes, from the model's files and the cards.
+async function unfit(
+  spec: ShardSpec,
+  source: string,
+  options: PrepareOptions,
+): Promise<Prepared | undefined> {
+  const cannot = `Cannot start ${spec.engine}`;
+  const read: ModelReading = isAbsolute(source) ? await readModel(source) : { facts: {} };
+  if (read.problem !== undefined) {
+    return failed("model_file_damaged", `${cannot}: ${read.problem}`, true);
+  }
+  const found = misfit({
+    engine: spec.engine,
+    tp: Math.max(1, spec.tp),
+    pp: Math.max(1, spec.pp),
+    gpus: await options.gpus?.() ?? [],
+    args: readLaunchArgs(spec.args),
+    model: read.facts,
+    ...(read.weightBytes === undefined ? {} : { weightBytes: read.weightBytes }),
+  });
+  if (found === undefined) return undefined;
+  return failed(found.reason, `${cannot}: ${found.message}`, found.permanent);
 }
 
 function findEngine(shard: Shard, options: PrepareOptions): InstalledEngine | undefined {

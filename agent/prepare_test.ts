@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { join } from "node:path";
+import { ggufBytes, LLAMA_8B } from "./core/model/gguf_fake.ts";
 import { aShard } from "./core/shard/shard_fake.ts";
 import type { ShardSpec } from "./core/shard/shard.ts";
 import { freePort } from "./edge/engine/free_port_fake.ts";
@@ -36,7 +37,7 @@ Deno.test("prepare() finds weights in any of the folders, and gives the engine t
   const root = await Deno.makeTempDir();
   try {
     await Deno.mkdir(join(root, "two", "tiny"), { recursive: true });
-    await Deno.writeTextFile(join(root, "two", "tiny", "m.gguf"), "");
+    await Deno.writeFile(join(root, "two", "tiny", "m.gguf"), ggufBytes(LLAMA_8B));
     const modelDirs = [join(root, "one"), join(root, "two")];
     const prepared = await run({ source: "tiny/m.gguf" }, { modelDirs });
     ok(prepared.kind === "prepared");
@@ -68,7 +69,7 @@ Deno.test("prepare() refuses a port on which somebody listens", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   try {
     const source = join(root, "m.gguf");
-    await Deno.writeTextFile(source, "");
+    await Deno.writeFile(source, ggufBytes(LLAMA_8B));
     const taken = await refusal({ source, portFirst: listener.addr.port });
     equal(taken.reason, "port_in_use");
     match(taken.message, new RegExp(`127\\.0\\.0\\.1:${listener.addr.port}`));
@@ -82,4 +83,29 @@ Deno.test("prepare() passes an adapter's refusal on as permanent: trying again c
   equal(reason, "model_source_unsupported");
   equal(permanent, true);
   deepEqual(logTail, []);
+});
+
+Deno.test("prepare() refuses what the model's own files say cannot run, and says what can", async () => {
+  const root = await Deno.makeTempDir();
+  try {
+    const source = join(root, "model");
+    await Deno.mkdir(source);
+    const config = { num_attention_heads: 28, num_key_value_heads: 4, hidden_size: 3_584 };
+    await Deno.writeTextFile(join(source, "config.json"), JSON.stringify(config));
+    const engines = [{ name: "vllm", path: "/opt/vllm", version: "0.28.0" }];
+    const gpus = () =>
+      Promise.resolve([{ index: 0, gpuClass: "t4-16g", totalMib: 16, computeCapability: "7.5" }]);
+    const of = (spec: Partial<ShardSpec>) =>
+      refusal({ engine: "vllm", source, ...spec }, { engines, modelDirs: [root], gpus });
+    const uneven = await of({ tp: 8 });
+    deepEqual([uneven.reason, uneven.permanent], ["heads_indivisible", true]);
+    match(uneven.message, /Cannot start vllm: The model's 28 attention heads .* tp 8/);
+    await Deno.writeTextFile(join(source, "model.safetensors"), "x".repeat(100));
+    const pointer = await of({});
+    equal(pointer.reason, "model_file_damaged");
+    await Deno.writeTextFile(join(source, "model.safetensors"), "x".repeat(5_000));
+    equal((await of({})).reason, "weights_do_not_fit");
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
 });

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import type { Plain } from "@heddle/proto/plain";
+import type { Misfit } from "../model/fits.ts";
 import type { Revision } from "@heddle/proto/revision";
 import type { ShardSpec as WireShardSpec } from "@heddle/proto/gen/types";
 
@@ -47,6 +48,8 @@ const failureSchema = z.object({
 
 /** Why a shard failed. */
 export type FailureReason =
+  | Misfit["reason"]
+  | "model_file_damaged"
   | "engine_hung"
   | "engine_missing"
   | "launch_failed"
