@@ -5,7 +5,7 @@ import { runMany } from "./runs.ts";
 /** Time for random runs in the normal test, in ms; `deno task simulate` takes as long as it needs. */
 const BUDGET_MS = 20_000;
 /** Fewer than that, and the test has shown nothing. */
-const RUNS_MIN = 20;
+const RUNS_MIN = 10;
 
 Deno.test("control survives random faults in random clusters, and ends with what is wanted", () => {
   const outcome = runMany({ firstSeed: 1, runs: 1_000, nodesMax: 60, budgetMs: BUDGET_MS });
