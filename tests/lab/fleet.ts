@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { FixtureNode } from "../../tools/fleet/fixture_spec.ts";
 import { ROOT } from "../../tools/repository.ts";
-import { OLDEST, openToolchain } from "../ansible/toolchain.ts";
+import { NEWEST, OLDEST, openToolchain } from "../ansible/toolchain.ts";
 import { attemptCommand, type Finished } from "./command.ts";
 import type { Lab } from "./lab.ts";
 import type { LabNode } from "./node.ts";
@@ -103,9 +103,10 @@ export function releaseOfLab(): string {
   return Deno.env.get("HEDDLE_DIST") ?? join(ROOT, "dist");
 }
 
-/** Fetches Ansible. Call it where there is a network. */
+/** Fetches Ansible; HEDDLE_ANSIBLE=newest takes the newest. Call it where there is a network. */
 export async function prepareFleet(): Promise<string> {
-  const toolchain = await openToolchain(OLDEST);
+  const newest = Deno.env.get("HEDDLE_ANSIBLE") === "newest";
+  const toolchain = await openToolchain(newest ? NEWEST : OLDEST);
   if ("why" in toolchain) throw new Error(`There is no Ansible here: ${toolchain.why}`);
   return toolchain.bin;
 }

@@ -5,6 +5,7 @@ import { nodes } from "./scenarios/nodes.ts";
 import { systemdLauncher } from "./scenarios/systemd_launcher.ts";
 import { onboard } from "./scenarios/onboard.ts";
 import { preflight } from "./scenarios/preflight.ts";
+import { removeNode } from "./scenarios/remove_node.ts";
 import { upgrade } from "./scenarios/upgrade.ts";
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
@@ -14,4 +15,5 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   preflight,
   upgrade,
   bad_release: badRelease,
+  remove_node: removeNode,
 };

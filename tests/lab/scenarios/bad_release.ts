@@ -22,7 +22,7 @@ const BAD: Readonly<Record<string, string>> = {
 
 async function run(lab: Lab): Promise<void> {
   const fleet = await lab.step("a fleet is onboarded", async () => {
-    const values = { heddle_upgrade_soak_s: 5, heddle_upgrade_gate_s: 40 };
+    const values = { heddle_upgrade_soak_s: 5 };
     const fleet = await fleetOf(lab, { catalog: GIANT, values });
     await fleet.play("site.yml");
     return fleet;

@@ -1,5 +1,6 @@
 /** From bare machines to a model that is served, by the playbook alone; a second run does nothing. */
-import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, notEqual, ok } from "node:assert/strict";
+import { attemptCommand } from "../command.ts";
 import { type Fleet, fleetOf, GIANT, prepareFleet } from "../fleet.ts";
 import type { Lab } from "../lab.ts";
 import type { Scenario } from "../scenario.ts";
@@ -20,7 +21,10 @@ const UNITS = [
 ] as const;
 
 async function run(lab: Lab): Promise<void> {
-  const fleet = await lab.step("five machines boot", () => fleetOf(lab, { catalog: GIANT }));
+  const fleet = await lab.step(
+    "five machines boot",
+    () => fleetOf(lab, { catalog: GIANT, values: { heddle_firewall: true } }),
+  );
   await lab.step("a check on bare machines passes and changes nothing", async () => {
     await fleet.play("site.yml", "--check");
     for (const { name } of lab.nodes) equal(await has(fleet, name, "/opt/heddle"), false, name);
@@ -42,6 +46,7 @@ async function run(lab: Lab): Promise<void> {
   await lab.step("control sees the nodes, their GPUs and their fabrics", () => seesNodes(fleet));
   await lab.step("a replica on two nodes of one fabric becomes ready", () => becomesReady(fleet));
   await lab.step("a client gets an answer through each router", () => serves(fleet));
+  await lab.step("an engine is reached by the fleet, and by nobody else", () => isClosed(fleet));
   await lab.step("a second run changes nothing", async () => {
     deepEqual(await fleet.changesOf("site.yml"), {});
   });
@@ -82,3 +87,20 @@ async function serves(fleet: Fleet): Promise<void> {
   const refused = await fleet.ask("giant", "hello", { key: "sk-heddle-wrong" });
   ok(/"code":"invalid_api_key"|401/.test(refused.stdout), refused.stdout);
 }
+
+async function isClosed(fleet: Fleet): Promise<void> {
+  const nodes = ["gpu-a-1", "gpu-a-2"].map((name) => fleet.node(name));
+  const ports = await Promise.all(nodes.map((node) => node.sh(ENGINE_PORT)));
+  const leader = nodes[ports[0] === "" ? 1 : 0];
+  const port = ports[0] === "" ? ports[1] : ports[0];
+  ok(leader !== undefined && port !== undefined && port !== "", "an engine listens");
+  const reach = ["timeout", "3", "bash", "-c", `exec 3<>/dev/tcp/${leader.address}/${port}`];
+  const fromRouter = await fleet.node("router-1").exec(reach);
+  equal(fromRouter.code, 0, fromRouter.stderr);
+  // The lab itself is a machine on the same network, and none of the fleet.
+  notEqual((await attemptCommand(reach)).code, 0);
+}
+
+/** The first port of the engines' range on which something listens. */
+const ENGINE_PORT = String
+  .raw`ss -Hltn | sed -n 's/.*:\(2[0-9]\{4\}\) .*/\1/p' | sort -u | head -n 1`;
