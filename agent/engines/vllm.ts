@@ -13,6 +13,7 @@ import {
   type LaunchInput,
   refused,
 } from "./engine.ts";
+import { rayProcesses } from "./ray.ts";
 
 /** Where in a shard's block of ports each listener is; rank 0's block is known to all ranks. */
 const MASTER_PORT = 1;
@@ -41,32 +42,29 @@ const PYTHON_MODULE = ["-m", "vllm.entrypoints.cli.main"] as const;
 /** Command lines of vLLM and of what takes vLLM's flags. */
 export function buildVllm(input: LaunchInput): Built {
   const { spec, engine } = input;
-  if (spec.launchMode !== "" && spec.launchMode !== "mp") {
+  const ray = spec.launchMode === "ray";
+  if (spec.launchMode !== "" && spec.launchMode !== "mp" && !ray) {
     return refused(
       "launch_mode_unsupported",
-      `Cannot start ${engine.name} with launch_mode ${spec.launchMode}: this agent knows mp`,
+      `Cannot start ${engine.name} with launch_mode ${spec.launchMode}: this agent knows mp and ray`,
     );
   }
-  const parallel = parallelArgs(spec);
+  const parallel = ray ? rayArgs(spec) : parallelArgs(spec);
   if (typeof parallel === "string") return refused("parallel_layout_unsupported", parallel);
   const prefix = isPython(engine.path) ? PYTHON_MODULE : [];
-  return {
-    kind: "processes",
-    processes: [{
-      name: "server",
-      argv: [
-        engine.path,
-        ...prefix,
-        "serve",
-        spec.source,
-        ...["--served-model-name", spec.model],
-        ...["--host", input.address, "--port", String(spec.portFirst)],
-        ...parallel,
-        ...spec.args,
-      ],
-      env: environment(input),
-    }],
-  };
+  const argv = [
+    engine.path,
+    ...prefix,
+    "serve",
+    spec.source,
+    ...["--served-model-name", spec.model],
+    ...["--host", input.address, "--port", String(spec.portFirst)],
+    ...parallel,
+    ...spec.args,
+  ];
+  const env = environment(input);
+  if (ray) return rayProcesses(input, { argv, env });
+  return { kind: "processes", processes: [{ name: "server", argv, env }] };
 }
 
 function environment({ spec, address, apiKey }: LaunchInput): Environment {
@@ -77,10 +75,24 @@ function environment({ spec, address, apiKey }: LaunchInput): Environment {
     DO_NOT_TRACK: "1",
     // Ranks that are headless report their readiness to nobody; the leader must wait for weights.
     VLLM_ENGINE_READY_TIMEOUT_S: String(Math.max(600, Math.ceil(spec.startupTimeoutMs / 1_000))),
+    ...(spec.launchMode === "ray" && spec.dp > 1 && gpusPerStage(spec) > spec.gpus.length
+      ? { VLLM_RAY_DP_PACK_STRATEGY: "span" }
+      : {}),
     ...(spec.shardCount === 1 && spec.portCount > INTERNAL_PORTS
       ? { VLLM_PORT: String(spec.portFirst + INTERNAL_PORTS) }
       : {}),
   };
+}
+
+// Ray knows the nodes, so that none is named. Copies that lie on several nodes each must be allowed to.
+function rayArgs(spec: ShardSpec): readonly string[] {
+  const dp = Math.max(1, spec.dp);
+  return [
+    ...["--tensor-parallel-size", String(Math.max(1, spec.tp))],
+    ...["--pipeline-parallel-size", String(Math.max(1, spec.pp))],
+    ...["--distributed-executor-backend", "ray"],
+    ...(dp === 1 ? [] : ["--data-parallel-size", String(dp), "--data-parallel-backend", "ray"]),
+  ];
 }
 
 // A text says why the layout cannot be run.

@@ -195,6 +195,7 @@ export const NODE_FAILURES: readonly FailureRow[] = [
       /exceeds total number of available GPUs/,
       /No available node types can fulfill/,
       /Cannot provide a placement group/,
+      /in vain for (?:all GPUs to join Ray|Ray's head)/,
     ],
     meaning: "Ray sees too few GPUs, or knows a node under another address than VLLM_HOST_IP",
     remedy: "look at ray status on the leader; clear placement groups that an earlier start left",
