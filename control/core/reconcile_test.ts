@@ -66,6 +66,22 @@ Deno.test("reconcile() starts what the catalog wants and then has nothing to do"
   deepEqual(sim.violations, []);
 });
 
+Deno.test("reconcile() tries other ports when a foreign program holds those of a shard", () => {
+  const sim = fleet([small()], [{ shape: { gpus: 8, portBlocks: 3 } }]);
+  const node = sim.nodes.get("n1");
+  node?.foreignPorts.add(20_000).add(20_256);
+  sim.run(60_000);
+  const replica = one(of(sim));
+  equal(replica.shards[0]?.status?.state, "ready");
+  equal(replica.shards[0]?.spec.portFirst, 20_512);
+  // When all blocks are doubtful, one is tried all the same: what was there may be gone.
+  node?.foreignPorts.clear();
+  node?.foreignPorts.add(20_512);
+  node?.crash(`${replica.id}-0`, "exited", sim.now);
+  sim.run(120_000);
+  equal(one(of(sim)).shards[0]?.spec.portFirst, 20_000);
+});
+
 Deno.test("reconcile() fails a replica whole and stops its other shards", () => {
   const sim = fleet([wide()], [{ shape: { fabric: "ib" } }, { shape: { fabric: "ib" } }]);
   sim.run(20_000);

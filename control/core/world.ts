@@ -59,6 +59,8 @@ export interface Node {
   readonly connected: boolean;
   /** When it last registered after having been lost. */
   readonly returnedAt?: EpochMs;
+  /** First ports of blocks where it found a program that is not ours, with when it said so. */
+  readonly foreignPorts?: ReadonlyMap<number, EpochMs>;
 }
 
 /** One running copy of a model. It has every shard it was placed with; adopted ones fill up. */

@@ -64,6 +64,7 @@ function registeredNode(world: World, event: Registered, now: EpochMs): Node {
     lastSeenAt: now,
     connected: true,
     ...(returnedAt === undefined ? {} : { returnedAt }),
+    ...(before?.foreignPorts === undefined ? {} : { foreignPorts: before.foreignPorts }),
   };
 }
 

@@ -1,8 +1,11 @@
 /** An agent says how a shard is. */
 import type { ShardStatusSeen } from "../event.ts";
-import type { EpochMs } from "../ids.ts";
+import type { EpochMs, NodeId } from "../ids.ts";
 import type { World } from "../world.ts";
 import { findShard, observedShard, seen, withShard } from "./shards.ts";
+
+/** The agent's word for a port that something else listens on. */
+const PORT_IN_USE = "port_in_use";
 
 export function observeShardStatus(world: World, event: ShardStatusSeen, now: EpochMs): World {
   const { node, status } = event;
@@ -11,5 +14,16 @@ export function observeShardStatus(world: World, event: ShardStatusSeen, now: Ep
   if (found === undefined) return alive;
   const { replica, shard } = found;
   const observed = observedShard(status, shard.status, now);
-  return withShard(alive, replica, { ...shard, status: observed }, now);
+  const noted = observed.reason === PORT_IN_USE
+    ? withForeignPort(alive, node, shard.spec.portFirst, now)
+    : alive;
+  return withShard(noted, replica, { ...shard, status: observed }, now);
+}
+
+/** What is not ours on a port goes on being there: the next shard is to try other ports. */
+function withForeignPort(world: World, name: NodeId, first: number, now: EpochMs): World {
+  const node = world.nodes.get(name);
+  if (node === undefined) return world;
+  const foreignPorts = new Map(node.foreignPorts).set(first, now);
+  return { ...world, nodes: new Map(world.nodes).set(name, { ...node, foreignPorts }) };
 }

@@ -24,6 +24,8 @@ export interface Candidate {
   readonly heldGpuCount: number;
   /** Blocks of ports that shards hold: first and count. */
   readonly heldPorts: readonly PortRange[];
+  /** First ports of blocks where something that is not ours was found lately. */
+  readonly foreignPorts: ReadonlySet<number>;
   /** Host memory that shards were promised. */
   readonly promisedMemoryBytes: number;
   /** How many shards of each model are there. */
@@ -76,6 +78,7 @@ function unregistered(world: World, name: NodeId, now: EpochMs): Candidate {
     freeGpus: [],
     heldGpuCount: 0,
     heldPorts: [],
+    foreignPorts: new Set(),
     promisedMemoryBytes: 0,
     models: new Map(),
   };
@@ -121,10 +124,21 @@ function candidate(
     freeGpus: inventory.gpus.filter(usable).toSorted((a, b) => a.index - b.index),
     heldGpuCount: 0,
     heldPorts: [],
+    foreignPorts: foreignPorts(node, now),
     promisedMemoryBytes: 0,
     models: new Map(),
   };
   return holdings.reduce((so, { model, shard }) => withShard(so, model, shard.spec), empty);
+}
+
+/** How long a block where something foreign was found comes after all others. */
+const FOREIGN_PORT_MS = 60 * 60_000;
+
+function foreignPorts(node: Node, now: EpochMs): ReadonlySet<number> {
+  return new Set(
+    [...node.foreignPorts ?? []].filter(([, at]) => now - at < FOREIGN_PORT_MS)
+      .map(([first]) => first),
+  );
 }
 
 /** The candidate after a shard with this spec was given to it. */

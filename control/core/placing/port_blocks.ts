@@ -1,16 +1,21 @@
 /** Ports of one node, given out in whole blocks. Running out is a rejection, never a collision. */
 import type { Candidate, PortRange } from "./candidate.ts";
 
-/** The lowest block that no shard holds any part of; undefined when there is none. */
+/**
+ * The lowest block that no shard holds any part of; undefined when there is none. One where something
+ * foreign was found is given only when there is no other: it may be gone by now.
+ */
 export function freeBlock(candidate: Candidate): PortRange | undefined {
   const { enginePortFirst, enginePortLast, enginePortBlock: count } = candidate.inventory;
   if (count <= 0) return undefined;
+  let doubtful: PortRange | undefined;
   for (let first = enginePortFirst; first + count - 1 <= enginePortLast; first += count) {
-    if (!candidate.heldPorts.some((held) => overlaps(held, { first, count }))) {
-      return { first, count };
-    }
+    const block = { first, count };
+    if (candidate.heldPorts.some((held) => overlaps(held, block))) continue;
+    if (!candidate.foreignPorts.has(first)) return block;
+    doubtful ??= block;
   }
-  return undefined;
+  return doubtful;
 }
 
 /** Blocks that the node's range has in all. */

@@ -61,6 +61,8 @@ export class FakeNode {
   changes = 0;
   /** GPUs that are broken now, by index. */
   readonly badGpus = new Set<number>();
+  /** Ports on which something listens that is not ours. */
+  readonly foreignPorts = new Set<number>();
   readonly #loadMs: number;
   readonly #stopMs: number;
   readonly #curses: Curses | undefined;
@@ -236,6 +238,9 @@ export class FakeNode {
 
   #load(shard: FakeShard, at: EpochMs): void {
     const { model, rank } = shard.spec;
+    if (this.foreignPorts.has(shard.spec.portFirst)) {
+      return this.#become(shard, "failed", at, undefined, "port_in_use");
+    }
     if (this.#curses?.crash.has(model)) {
       return this.#become(shard, "failed", at, undefined, "exited");
     }
