@@ -1,0 +1,135 @@
+/** What stands between the load and the engine: nothing, Heddle, or another gateway. */
+import { fileURLToPath } from "node:url";
+import type { Target } from "./client.ts";
+import { type BenchProcess, freePort, startProcess } from "./process.ts";
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "");
+const CHAT = "/v1/chat/completions";
+
+/** Started in front of the engine at `enginePort`. */
+export interface Gateway extends AsyncDisposable {
+  readonly target: Target;
+  /** Undefined where nothing is started. */
+  readonly process: BenchProcess | undefined;
+  /** Where Heddle tells its metrics. */
+  readonly adminPort?: number;
+}
+
+type Start = (enginePort: number, folder: string) => Promise<Gateway>;
+
+/** By name, in the order in which they are measured. */
+export const GATEWAYS: Readonly<Record<string, Start>> = {
+  direct: (enginePort) =>
+    Promise.resolve({
+      target: { port: enginePort, path: CHAT, headers: {} },
+      process: undefined,
+      async [Symbol.asyncDispose]() {},
+    }),
+  nginx,
+  heddle,
+  portkey,
+  litellm,
+  "vllm-router": (enginePort) =>
+    program("vllm-router", (port) => [
+      ...["--host", "127.0.0.1", "--port", String(port), "--policy", "round_robin"],
+      ...["--worker-urls", `http://127.0.0.1:${enginePort}`],
+    ]),
+  "sglang-router": (enginePort) =>
+    program("python3", (port) => [
+      ...["-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", String(port)],
+      ...["--worker-urls", `http://127.0.0.1:${enginePort}`],
+    ]),
+};
+
+async function nginx(enginePort: number, folder: string): Promise<Gateway> {
+  const port = freePort();
+  const file = `${folder}/nginx.conf`;
+  await Deno.writeTextFile(
+    file,
+    `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
+events { worker_connections 4096; }
+http {
+  access_log off; client_max_body_size 64m; client_body_buffer_size 1m;
+  client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy;
+  upstream engine { server 127.0.0.1:${enginePort}; keepalive 128; }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://engine; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_buffering off; keepalive_requests 1000000;
+    }
+  }
+}
+`,
+  );
+  return started(port, await startProcess({ command: "nginx", args: ["-c", file], port }));
+}
+
+/** From source, unless HEDDLE_ROUTER names an executable of a release. */
+export async function heddle(enginePort: number, folder: string): Promise<Gateway> {
+  const port = freePort();
+  const adminPort = freePort();
+  const file = `${folder}/router.yaml`;
+  await Deno.writeTextFile(
+    file,
+    `listen: 127.0.0.1:${port}
+admin: { listen: 127.0.0.1:${adminPort} }
+state_directory: ${folder}
+endpoints: [{ name: engine, url: "http://127.0.0.1:${enginePort}", models: [{ name: m }] }]
+`,
+  );
+  const command = Deno.env.get("HEDDLE_ROUTER") ?? `${ROOT}/bin/heddle-router`;
+  const env = { HEDDLE_DENO: Deno.execPath(), HEDDLE_STATE: folder };
+  const process = await startProcess({ command, args: ["--config", file], env, port });
+  return { ...started(port, process), adminPort };
+}
+
+/** From npm, on Node. It chooses its upstream by headers. */
+async function portkey(enginePort: number): Promise<Gateway> {
+  const port = freePort();
+  const process = await startProcess({
+    command: "npx",
+    args: ["--yes", "@portkey-ai/gateway@1.15.2", `--port=${port}`, "--headless"],
+    port,
+    readyMs: 180_000,
+  });
+  return started(port, process, {
+    "x-portkey-provider": "openai",
+    "x-portkey-custom-host": `http://127.0.0.1:${enginePort}/v1`,
+    authorization: "Bearer none",
+  });
+}
+
+async function litellm(enginePort: number, folder: string): Promise<Gateway> {
+  const file = `${folder}/litellm.yaml`;
+  await Deno.writeTextFile(
+    file,
+    `model_list:
+  - model_name: m
+    litellm_params: { model: openai/m, api_base: "http://127.0.0.1:${enginePort}/v1", api_key: none }
+`,
+  );
+  return await program("litellm", (port) => [
+    ...["--config", file, "--host", "127.0.0.1", "--port", String(port), "--num_workers", "1"],
+  ]);
+}
+
+async function program(
+  command: string,
+  args: (port: number) => readonly string[],
+): Promise<Gateway> {
+  const port = freePort();
+  return started(port, await startProcess({ command, args: args(port), port, readyMs: 180_000 }));
+}
+
+function started(
+  port: number,
+  process: BenchProcess,
+  headers: Readonly<Record<string, string>> = {},
+): Gateway {
+  return {
+    target: { port, path: CHAT, headers },
+    process,
+    [Symbol.asyncDispose]: () => process[Symbol.asyncDispose](),
+  };
+}
