@@ -80,21 +80,24 @@ export class SystemdLauncher implements Launcher {
     const sibling = (await this.list()).find((each) =>
       each.whole && dirname(each.directory) === dirname(directory)
     );
-    const { code, stderr } = await callSystemd(
-      SYSTEMD_RUN,
-      startArguments({
-        handle,
-        name,
-        argv,
-        variables: Object.keys(env),
-        envFile,
-        logFile: this.logFile(directory),
-        exitFile,
-        user: this.#options.user,
-        sibling: sibling === undefined ? undefined : unitOf(sibling.handle),
-      }),
-    );
-    if (code !== 0) await this.#demandThatItRan(request, stderr);
+    const args = startArguments({
+      handle,
+      name,
+      argv,
+      variables: Object.keys(env),
+      envFile,
+      logFile: this.logFile(directory),
+      exitFile,
+      user: this.#options.user,
+      sibling: sibling === undefined ? undefined : unitOf(sibling.handle),
+    });
+    try {
+      const { code, stderr } = await callSystemd(SYSTEMD_RUN, args);
+      if (code !== 0) await this.#demandThatItRan(request, stderr);
+    } catch (error) {
+      await this.#endWhatMayRun(unit);
+      throw error;
+    }
     const [shown] = await this.#show(unit);
     // One that has ended by now has no pid any more; its record is there, or about to be.
     return {
@@ -218,6 +221,15 @@ export class SystemdLauncher implements Launcher {
         log.warning("Cannot read how a process ended", { file, error });
       }
       return undefined;
+    }
+  }
+
+  // Whoever asked is told that it does not run, and will look for it no more.
+  async #endWhatMayRun(unit: string): Promise<void> {
+    try {
+      await callSystemd(SYSTEMCTL, ["kill", "--signal=SIGKILL", "--", unit]);
+    } catch (error) {
+      log.error("A unit that could not be started may run all the same", { unit, error });
     }
   }
 
