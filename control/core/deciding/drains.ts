@@ -4,7 +4,7 @@ import type { Model } from "../catalog.ts";
 import type { EpochMs } from "../ids.ts";
 import type { Replica, Retiring } from "../world.ts";
 import { drainEnd } from "./drain_end.ts";
-import { act, type Pass, wait } from "./pass.ts";
+import { act, type Pass, wait, wakeAt } from "./pass.ts";
 import { away } from "../facts/replica_judgement.ts";
 import { fitsWithout, type Tried } from "./room.ts";
 import { ending } from "../facts/shard_facts.ts";
@@ -34,6 +34,8 @@ export function drainRetiring(pass: Pass, model: Model | undefined, want: Want):
         deadline: pass.now + pass.world.timings.drainGraceMs,
         detail: verdict.detail,
       });
+      // It counts no more, so that the next pass may start what this one had no place for.
+      wakeAt(pass, pass.now + 1);
     } else {
       wait(pass, {
         subject: "replica",

@@ -12,7 +12,7 @@ import { away } from "../facts/replica_judgement.ts";
 import { type Tried, tryPlace } from "./room.ts";
 import { settled, settleDeadline, unheard } from "../facts/settled.ts";
 import { ending } from "../facts/shard_facts.ts";
-import { surplusOf } from "./surplus.ts";
+import { returned, surplusOf } from "./surplus.ts";
 
 /** Decides for every model that the catalog has or that something runs of. */
 export function decideModels(pass: Pass): void {
@@ -78,7 +78,9 @@ function decideModel(pass: Pass, name: string, ids: readonly string[]): void {
 function scale(pass: Pass, model: Model, ids: readonly string[]): void {
   const { live } = fleetOf(pass, ids);
   const ready = live.filter((each) => each.readyAt !== undefined).length;
-  const step = scaleStep(drafted(pass), model, { live: live.length, ready }, pass.now);
+  const found = live.filter((each) => each.adopted && !returned(pass.world, each)).length;
+  const fleet = { live: live.length, ready, found };
+  const step = scaleStep(drafted(pass), model, fleet, pass.now);
   wakeAt(pass, scaleDownFrom(pass.world));
   if (step === undefined) return;
   applyStep(pass.draft, step, pass.now);

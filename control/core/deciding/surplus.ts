@@ -43,7 +43,7 @@ function rank(world: World, replica: Replica): number {
 }
 
 /** It ran on a node while that was lost, so what it served may have been rebuilt. */
-function returned(world: World, replica: Replica): boolean {
+export function returned(world: World, replica: Replica): boolean {
   return replica.shards.some((shard) => {
     const at = world.nodes.get(shard.node)?.returnedAt;
     return at !== undefined && replica.createdAt <= at;

@@ -11,6 +11,9 @@ import type { DemandSample, World } from "../world.ts";
 import { SAMPLE_MS, scales } from "./demand.ts";
 import { settleDeadline } from "./settled.ts";
 
+/** The reason of the number that control begins with. */
+const FOUND = "as many as were found running";
+
 /** After so long without a report nobody knows what the demand is, in ms. */
 const GAP_MS = 3 * SAMPLE_MS;
 
@@ -34,6 +37,8 @@ export interface Fleet {
   readonly live: number;
   /** Those of them that have been ready. */
   readonly ready: number;
+  /** Those of them that were found running, on nodes that were never lost. */
+  readonly found: number;
 }
 
 /** Undefined when the number stays, or does not depend on demand. */
@@ -47,10 +52,12 @@ export function scaleStep(
   if (!scales(model) || world.decisions.scales.has(name)) return undefined;
   const record = world.models.get(name);
   const bounded = (count: number) => Math.min(scaling.max, Math.max(scaling.min, count));
-  const scaled = record?.scaled ?? { count: fleet.live, reason: "", at: now };
-  const current = bounded(scaled.count);
-  const first = record?.scaled === undefined
-    ? { model: name, count: current, reason: "as many as were found running" }
+  const scaled = record?.scaled ?? { count: fleet.live, reason: FOUND, at: now };
+  // Nodes that nobody remembers come one by one, and what they run is not surplus.
+  const more = scaled.reason === FOUND && now < scaleDownFrom(world) ? fleet.found : 0;
+  const current = bounded(Math.max(scaled.count, more));
+  const first = record?.scaled === undefined || (more > scaled.count && current > scaled.count)
+    ? { model: name, count: current, reason: FOUND }
     : undefined;
   const samples = record?.demand ?? [];
   if (now - (samples.at(-1)?.to ?? 0) > GAP_MS) return first;

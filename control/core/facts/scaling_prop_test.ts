@@ -30,7 +30,7 @@ function live(phases: readonly { requests: number | undefined; reports: number }
   for (const { requests, reports } of phases) {
     for (let report = 0; report < reports; report++, at += 2_000) {
       if (requests !== undefined) so = heard(so, requests, at);
-      const step = scaleStep(so, MODEL, { live: count, ready: count }, at);
+      const step = scaleStep(so, MODEL, { live: count, ready: count, found: 0 }, at);
       const before = count;
       if (step !== undefined) {
         const draft = draftOf(so);

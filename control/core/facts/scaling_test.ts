@@ -49,12 +49,28 @@ function scaledTo(count: number): World {
 
 const later = (ms: number) => T0 + 130_000 + ms;
 const step = (so: World, now: EpochMs, ready = 8) =>
-  scaleStep(so, MODEL, { live: ready, ready }, now);
+  scaleStep(so, MODEL, { live: ready, ready, found: 0 }, now);
 
 Deno.test("scaleStep() begins with what runs, within the model's bounds", () => {
   equal(step(world([MODEL]), T0, 3)?.count, 3);
   equal(step(world([MODEL]), T0, 0)?.count, 1);
   equal(step(world([MODEL]), T0, 20)?.count, 8);
+});
+
+Deno.test("scaleStep() does not take for surplus what nodes are found to run one by one", () => {
+  const so = scaledTo(1);
+  const found = {
+    ...so,
+    models: new Map([["m", {
+      failedStarts: 0,
+      blocked: [],
+      scaled: { count: 1, reason: "as many as were found running", at: T0 },
+    }]]),
+  };
+  const fleet = { live: 4, ready: 4, found: 3 };
+  equal(scaleStep(found, MODEL, fleet, T0 + 30_000)?.count, 3);
+  equal(scaleStep(found, MODEL, fleet, later(0)), undefined);
+  equal(scaleStep(so, MODEL, fleet, T0 + 30_000), undefined);
 });
 
 Deno.test("scaleStep() adds replicas once demand has called for them for a whole window", () => {
