@@ -6,9 +6,11 @@ import { connectRpc } from "@heddle/common/rpc_client";
 import { delay, spawnTask } from "@heddle/common/task";
 import { Commands } from "./commands.ts";
 import { type Config, controlUrls, type EngineConfig } from "./config.ts";
+import type { Shard } from "./core/shard/shard.ts";
 import { EngineVersions, PROBE_SECONDS_MAX } from "./edge/engine/versions.ts";
 import { homeOf, openLauncher } from "./edge/launcher/choose.ts";
 import type { Launcher } from "./edge/launcher/launcher.ts";
+import { limitWarnings, readLimits } from "./edge/launcher/limits.ts";
 import { readBootId } from "./edge/launcher/shim.ts";
 import { lockState } from "./edge/state_lock.ts";
 import { OwnLog } from "./edge/log/own_log.ts";
@@ -26,7 +28,7 @@ import { sendLog } from "./log_sources.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
 import { fitGpus } from "./fit_gpus.ts";
-import { evidenceOf } from "./evidence_of.ts";
+import { evidenceOf, inTime } from "./evidence_of.ts";
 import { prepare } from "./prepare.ts";
 import { Supervisor } from "./supervisor.ts";
 
@@ -101,10 +103,11 @@ export async function buildAgent(
     address,
     makeHandle,
     gpuUses: (signal) => discovery.gpuUses(signal),
-    evidence: (shard, signal) => evidenceOf(shard, { discovery, folder: store.home }, signal),
+    evidence: (shard, signal) => evidenceOf(shard, { discovery, folder: store.home, shim }, signal),
     async prepare(shard, signal) {
       // A shard that an earlier agent prepared is asked for before the engines were looked at.
       await Promise.race([engines.looked, aborted(signal)]);
+      await warnOfLimits(shard, options);
       return await prepare(shard, {
         address,
         modelDirs: config.model_dirs,
@@ -303,6 +306,16 @@ function namedEngine(engine: EngineConfig, node: NodeEnvironment) {
     versionArgs: version_args ?? adapterOf(name)?.versionArgs(path) ?? ["--version"],
     env: basicEnvironment({ ...node, ofEngine: env }, path),
   };
+}
+
+// Only warned of: an engine may do without, and its own words then say what it lacked.
+async function warnOfLimits({ spec }: Shard, { config, shim }: AgentOptions): Promise<void> {
+  const warnings = limitWarnings(await inTime(readLimits(shim)) ?? {}, {
+    gpus: spec.gpus.length,
+    hcas: spec.hcas.length,
+    ownMemlock: config.launcher === "systemd",
+  });
+  for (const words of warnings) log.warning(words, { shard: spec.shardId });
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

@@ -1,23 +1,27 @@
 /** Looks for the facts about a failed shard that its log does not have. */
 import { statfs } from "node:fs/promises";
+import { readLimits } from "./edge/launcher/limits.ts";
 import type { Evidence } from "./core/diagnosis/evidence.ts";
 import type { Shard } from "./core/shard/shard.ts";
 import type { Discovery } from "./inventory.ts";
 
 /** A failure is told soon, also when a driver or a disk hangs. */
 const LOOK_MS_MAX = 5_000;
-const SHM = "/dev/shm";
 
 /** Never rejects; what cannot be known within a few seconds is left out. */
 export async function evidenceOf(
   { spec }: Shard,
-  where: { readonly discovery: Pick<Discovery, "gpuUses">; readonly folder: string },
+  where: {
+    readonly discovery: Pick<Discovery, "gpuUses">;
+    readonly folder: string;
+    readonly shim: string;
+  },
   signal: AbortSignal,
 ): Promise<Evidence> {
   const [uses, diskFreeBytes, shmFreeBytes] = await Promise.all([
     spec.gpus.length === 0 ? undefined : inTime(where.discovery.gpuUses(signal)),
     inTime(freeBytes(where.folder)),
-    inTime(freeBytes(SHM)),
+    inTime(readLimits(where.shim)).then((limits) => limits?.shmFreeBytes),
   ]);
   const gpus = uses?.filter(({ uuid }) => spec.gpus.some((gpu) => gpu.uuid === uuid));
   return {
