@@ -42,7 +42,10 @@ const SERVER_SCRIPT = waiting(
 );
 
 // Sockets have short names, and units a /tmp of their own: so the folder is below HOME.
-const HEAD_SCRIPT = 'exec "$@" --temp-dir "$HOME/ray"';
+// Where Ray's client is installed (it is when grpc is) a head opens a port for it, which would be
+// another head's too; where it is not, naming the port is an error.
+const HEAD_SCRIPT = 'client=$1; shift; if "${1%/*}/python3" -c "import grpc" 2>/dev/null; then ' +
+  'set -- "$@" --ray-client-server-port "$client"; fi; exec "$@" --temp-dir "$HOME/ray"';
 
 function waiting(test: string, what: string, more = ""): string {
   const rounds = RENDEZVOUS_S / POLL_S;
@@ -77,13 +80,19 @@ export function rayProcesses(
   const { RAY_ADDRESS: _, ...headEnv } = env;
   const head = [
     ...[ray, "start", "--head", "--port", String(spec.portFirst + GCS_PORT)],
-    ...["--ray-client-server-port", String(spec.portFirst + CLIENT_PORT)],
     "--include-dashboard=false",
     ...nodeArgs(input),
   ];
   const gpus = Math.max(1, spec.tp) * Math.max(1, spec.pp) * Math.max(1, spec.dp);
   return processes([
-    { name: "head", argv: ["/bin/sh", "-c", HEAD_SCRIPT, "heddle-ray", ...head], env: headEnv },
+    {
+      name: "head",
+      argv: [
+        ...["/bin/sh", "-c", HEAD_SCRIPT, "heddle-ray", String(spec.portFirst + CLIENT_PORT)],
+        ...head,
+      ],
+      env: headEnv,
+    },
     {
       name: "server",
       argv: [

@@ -56,10 +56,9 @@ Deno.test("the first node has Ray's head and, after it, the server once", () => 
   deepEqual([head?.name, server?.name, more.length], ["head", "server", 0]);
   equal(
     shown(head?.argv),
-    `/bin/sh -c heddle-ray /opt/vllm/bin/ray start
+    `/bin/sh -c heddle-ray 20039 /opt/vllm/bin/ray start
   --head
   --port 20032
-  --ray-client-server-port 20039
   --include-dashboard=false
   --node-ip-address 10.0.0.1
   --num-gpus 8
@@ -129,11 +128,16 @@ Deno.test("Ray is refused where its ports do not fit, and by an engine that has 
 });
 
 /** Runs what a shell is told to, with a program in the place of ray that counts its calls. */
-async function runScript(argv: readonly string[], ray: string): Promise<Deno.CommandOutput> {
+async function runScript(
+  argv: readonly string[],
+  ray: string,
+  python = "exit 1",
+): Promise<Deno.CommandOutput> {
   const root = await Deno.makeTempDir();
   try {
     await Deno.writeTextFile(`${root}/ray`, `#!/bin/sh\n${ray}\n`, { mode: 0o755 });
     await Deno.writeTextFile(`${root}/vllm`, '#!/bin/sh\necho "served $*"\n', { mode: 0o755 });
+    await Deno.writeTextFile(`${root}/python3`, `#!/bin/sh\n${python}\n`, { mode: 0o755 });
     await Deno.writeTextFile(`${root}/sleep`, "#!/bin/sh\n", { mode: 0o755 });
     const args = argv.slice(1).map((arg) => arg.replace("/opt/vllm/bin", root));
     return await new Deno.Command("/bin/sh", {
@@ -164,4 +168,16 @@ Deno.test("Ray's head keeps its sockets below the engine's HOME: units share no 
   const [head] = build({});
   const { stdout } = await runScript(head?.argv ?? [], 'echo "$*"');
   match(new TextDecoder().decode(stdout), /--block --temp-dir \/.*\/ray\n$/);
+});
+
+Deno.test("Ray's client has its port in the block where it is installed, and none elsewhere", async () => {
+  const [head] = build({});
+  const installed = await runScript(head?.argv ?? [], 'echo "$*"', "exit 0");
+  match(
+    new TextDecoder().decode(installed.stdout),
+    /--block --ray-client-server-port 20039 --temp-dir/,
+  );
+  const minimal = await runScript(head?.argv ?? [], 'echo "$*"', "exit 1");
+  equal(minimal.code, 0);
+  ok(!new TextDecoder().decode(minimal.stdout).includes("client"));
 });
