@@ -84,7 +84,7 @@ export class Simulation {
   #streams = 0;
   #wakeAt: EpochMs = T0;
   #reportAt: EpochMs = T0;
-  #backup: Remembered;
+  #backup: Remembered | undefined;
   readonly #invariants: Invariants;
 
   constructor(options: SimOptions) {
@@ -98,7 +98,6 @@ export class Simulation {
       decisions: NO_DECISIONS,
       timings: options.timings ?? SIM_TIMINGS,
     };
-    this.#backup = this.#store;
     this.routers = Array.from(
       { length: options.routers ?? 1 },
       (_, index) => new FakeRouter(`router/${index + 1}`),
@@ -214,8 +213,12 @@ export class Simulation {
     this.#backup = this.#store;
   }
 
-  /** Control comes back with what it had stored when `backUp` was called last. */
+  /**
+   * Control comes back with what it had stored when `backUp` was called last. Not with less: a store
+   * that knows no node gives ids again which are in use, and only nodes could have said so.
+   */
   restoreBackup(): void {
+    if (this.#backup === undefined) return;
     this.say("a backup is restored");
     this.ledger.excuseEverything();
     this.#store = this.#backup;
