@@ -27,8 +27,8 @@ import { createDiscovery, type DiscoveryOptions } from "./inventory.ts";
 import { sendLog } from "./log_sources.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
-import { fitGpus } from "./fit_gpus.ts";
-import { evidenceOf, inTime } from "./evidence_of.ts";
+import { fitGpus } from "./discovery/fit_gpus.ts";
+import { evidenceOf, inTime } from "./discovery/evidence_of.ts";
 import { prepare } from "./prepare.ts";
 import { Supervisor } from "./supervisor.ts";
 

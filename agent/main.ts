@@ -14,7 +14,7 @@ import { InventorySchema } from "@heddle/proto/gen/types";
 import { type AgentOptions, inspect, runAgent } from "./agent.ts";
 import { type Config, configSchema, metricsAddress } from "./config.ts";
 import { inventoryTable } from "./core/host/inventory_table.ts";
-import { diagnoseFiles } from "./diagnose_files.ts";
+import { diagnoseFiles } from "./edge/log/diagnose_files.ts";
 import { stopEngines } from "./stop_engines.ts";
 
 const CONFIG_FILE = "/etc/heddle/agent.yaml";

@@ -1,9 +1,9 @@
 /** Looks for the facts about a failed shard that its log does not have. */
 import { statfs } from "node:fs/promises";
-import { readLimits } from "./edge/launcher/limits.ts";
-import type { Evidence } from "./core/diagnosis/evidence.ts";
-import type { Shard } from "./core/shard/shard.ts";
-import type { Discovery } from "./inventory.ts";
+import { readLimits } from "../edge/launcher/limits.ts";
+import type { Evidence } from "../core/diagnosis/evidence.ts";
+import type { Shard } from "../core/shard/shard.ts";
+import type { Discovery } from "../inventory.ts";
 
 /** A failure is told soon, also when a driver or a disk hangs. */
 const LOOK_MS_MAX = 5_000;

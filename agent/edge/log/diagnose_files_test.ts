@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import { diagnoseFiles } from "./diagnose_files.ts";
 
-const AGENT = fileURLToPath(new URL("../bin/heddle-agent", import.meta.url));
+const AGENT = fileURLToPath(new URL("../../../bin/heddle-agent", import.meta.url));
 
 Deno.test("diagnoseFiles() reads the logs of several ranks, and hides secrets", async () => {
   const root = await Deno.makeTempDir();

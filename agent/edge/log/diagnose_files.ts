@@ -1,10 +1,10 @@
 /** `heddle-agent --diagnose`: why an engine failed, from logs of anywhere. */
 import { basename } from "node:path";
 import { HeddleError } from "@heddle/proto/error";
-import { diagnose, type ProcessLog } from "./core/diagnosis/diagnose.ts";
-import { LogDigest } from "./core/diagnosis/log_digest.ts";
-import { diagnosisReport } from "./core/diagnosis/report.ts";
-import { redactLine } from "./core/redact_line.ts";
+import { diagnose, type ProcessLog } from "../../core/diagnosis/diagnose.ts";
+import { LogDigest } from "../../core/diagnosis/log_digest.ts";
+import { diagnosisReport } from "../../core/diagnosis/report.ts";
+import { redactLine } from "../../core/redact_line.ts";
 
 /** Without a newline for this long, what was read so far counts as a line. */
 const LINE_LENGTH_MAX = 1024 * 1024;

@@ -1,9 +1,9 @@
 /** What is known of a shard's GPUs before it is started. */
 import type { Gpu } from "@heddle/proto/gen/types";
-import type { FitGpu } from "./core/model/fits.ts";
-import type { Shard } from "./core/shard/shard.ts";
+import type { FitGpu } from "../core/model/fits.ts";
+import type { Shard } from "../core/shard/shard.ts";
 import { inTime } from "./evidence_of.ts";
-import type { Discovery } from "./inventory.ts";
+import type { Discovery } from "../inventory.ts";
 
 /**
  * Never rejects. Used memory is of a look that begins now: what ended a moment ago must not count. A
