@@ -181,6 +181,33 @@ function beyondTheContract(): void {
     const exit = await subject.launcher.exit(process, directory, AbortSignal.timeout(WAIT_MS_MAX));
     deepEqual(exit, { code: 4, signal: "", outOfMemory: false });
   });
+  Deno.test("systemd launcher: processes of one shard share /tmp, which nobody else sees", async () => {
+    await using subject = await open();
+    await using stranger = await open();
+    const start = async ({ launcher, directory }: Subject, name: string, script: string) => {
+      const folder = await directory();
+      const process = await launcher.start({
+        name,
+        handle: `${name}${Deno.pid}`,
+        directory: folder,
+        argv: ["/bin/sh", "-c", script],
+        env: { PATH: "/usr/bin:/bin" },
+      });
+      const exit = () => launcher.exit(process, folder, AbortSignal.timeout(WAIT_MS_MAX));
+      return { process, exit };
+    };
+    // Waits for the answer of the other one.
+    const wait = "while [ ! -e /tmp/answer ]; do sleep 0.05; done";
+    const head = await start(subject, "head", `touch /tmp/socket; ${wait}; exit 3`);
+    const look = "[ -e /tmp/socket ] || exit 9";
+    const other = await start(stranger, "other", look);
+    equal((await other.exit())?.code, 9);
+    const retry = "for i in 1 2 3 4 5 6 7 8 9 10; do [ -e /tmp/socket ] && break; sleep 0.1; done";
+    const server = await start(subject, "server", `${retry}; ${look}; touch /tmp/answer`);
+    equal((await server.exit())?.code, 0);
+    equal((await head.exit())?.code, 3);
+    equal(await Deno.stat("/tmp/answer").then(() => true, () => false), false);
+  });
   Deno.test("probeAsUnit() asks an engine for its version as the user that it runs as", async () => {
     await using subject = await open();
     const probe = (script: string, secondsMax = 20) =>
