@@ -11,8 +11,8 @@ import {
 } from "./edge/store/postgres/server_fake.ts";
 import { bringUp, KEY, Site } from "./site_fake.ts";
 
-/** Short, so that what waits for its end takes seconds. */
-const LEASE_MS = 2_000;
+/** Short, so that what waits for its end takes seconds, and long enough for a busy machine. */
+const LEASE_MS = 4_000;
 /** Longer than anything here should take. */
 const WAIT_MS_MAX = 20_000;
 const POLL_MS = 50;
@@ -137,7 +137,9 @@ test("the standby takes over when the leader stops: cordons stay, nothing restar
   agent.abort();
 });
 
-test("with the database away control decides nothing, keeps every stream, and then goes on", async ({ server, site, a }) => {
+test("with the database away control decides nothing, keeps every stream, and then goes on", async ({ server, site, a, b }) => {
+  // It could be quicker to claim when the database is back.
+  await site.stop(b);
   const agent = await site.agent("n1", [], a);
   await agent.expect("registered");
   const { command } = await bringUp(agent);

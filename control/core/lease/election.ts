@@ -31,8 +31,12 @@ const CLAIMS_PER_LEASE = 4;
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS_MIN = 500;
 
-/** After a claim that got no answer. */
-const RETRY_MS = 500;
+/**
+ * After a claim that got no answer. The holder asks sooner: when a store comes back after the lease
+ * has run out, the one whose fleet is connected should be the first to have it.
+ */
+const HOLDER_RETRY_MS = 500;
+const STANDBY_RETRY_MS = 2_000;
 
 /** An ended lease is claimed this much after its end, so that the claim is not too early. */
 const AFTER_END_MS = 20;
@@ -74,7 +78,8 @@ export function answered(
 
 /** No answer came: what was known holds until it runs out, and the claim is sent again. */
 export function unanswered(election: Election, now: LeaseMs): Election {
-  return { ...election, nextClaimAt: now + RETRY_MS };
+  const retryMs = election.kind === "leading" ? HOLDER_RETRY_MS : STANDBY_RETRY_MS;
+  return { ...election, nextClaimAt: now + retryMs };
 }
 
 /** How much earlier than the store the holder takes its lease to end. */

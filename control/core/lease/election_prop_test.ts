@@ -204,7 +204,7 @@ Deno.test("no two controls are ever sure that they lead, and each epoch and term
     }),
     { numRuns: 1_000 },
   );
-  ok(led > 100_000 && changed > 1_000, `${led} steps were led, in ${changed} changes`);
+  ok(led > 100_000 && changed > 300, `${led} steps were led, in ${changed} changes`);
 });
 
 Deno.test("once messages arrive again, exactly one control leads within two leases, and stays", () => {
