@@ -1,4 +1,4 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { formatComplaints, parseConfig } from "@heddle/common/config_file";
 import { configSchema, settingsOf } from "./config.ts";
 import { DEFAULT_TIMINGS } from "./core/timings.ts";
@@ -75,4 +75,29 @@ Deno.test("configSchema names unknown keys, bad values and contradictions with t
   for (const [text, want] of cases) {
     deepEqual(complaints(text), want, text);
   }
+});
+
+Deno.test("configSchema takes PostgreSQL on loopback as it is, and elsewhere with its authorities", () => {
+  deepEqual(complaints("cluster: a\nname: a\nstore: {postgres: {}}\n"), []);
+  const parsed = parseConfig(configSchema, "cluster: a\nname: a\nstore: {postgres: {}}\n", "c");
+  ok(parsed.kind === "ok");
+  deepEqual(settingsOf(parsed.value).postgres, {
+    address: { host: "127.0.0.1", port: 5432 },
+    database: "heddle",
+    user: "heddle",
+    passwordFile: undefined,
+    caFile: undefined,
+  });
+  deepEqual(complaints("cluster: a\nstore: {postgres: {address: 'db.lab:5432'}}\n"), [
+    "c:1:1: name: with store.postgres every control needs a name of its own",
+    "c:2:19: store.postgres.ca_file: without it the server's certificate is not checked: " +
+    "want it for db.lab:5432",
+  ]);
+  deepEqual(
+    complaints("cluster: a\nname: a\nstore: {postgres: {address: 'db:1', ca_file: /a}}\n"),
+    [],
+  );
+  deepEqual(complaints("cluster: a\ntiming: {lease: 1s}\n"), [
+    "c:2:17: timing.lease: want 2s to 60s",
+  ]);
 });
