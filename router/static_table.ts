@@ -51,6 +51,7 @@ async function endpointsOf(endpoint: StaticEndpoint): Promise<Endpoint[]> {
     weight: endpoint.weight,
     priority: endpoint.priority,
     draining: false,
+    degraded: false,
     maxModelLen: undefined,
   }));
 }

@@ -88,6 +88,7 @@ function endpointOf(world: World, replica: Replica, now: EpochMs): Plain<Endpoin
     weight: profile?.weight ?? before?.weight ?? 1,
     priority: profile?.priority ?? before?.priority ?? 0,
     draining: replica.draining !== undefined,
+    degraded: replica.shards.some((shard) => shard.status?.state === "degraded"),
     ...(status.maxModelLen === undefined ? {} : { maxModelLen: status.maxModelLen }),
   };
 }

@@ -193,6 +193,19 @@ Deno.test("reconcile() stops what a returned node still runs and was rebuilt els
   deepEqual(sim.violations, []);
 });
 
+Deno.test("a degraded replica stays an endpoint, and routers hear that it is doubted", () => {
+  const sim = fleet([small()], [{}]);
+  sim.run(20_000);
+  const replica = one(of(sim));
+  const shard = one(replica.shards).id;
+  for (const doubted of [true, false]) {
+    sim.nodes.get("n1")?.doubt(shard, doubted, sim.now);
+    sim.run(2_000);
+    equal(sim.world.published.endpoints.get(replica.id)?.degraded, doubted);
+    deepEqual(of(sim).map((each) => each.id), [replica.id]);
+  }
+});
+
 Deno.test("reconcile() keeps a returned replica when nothing could be rebuilt elsewhere", () => {
   const sim = fleet([small()], [{}]);
   sim.run(20_000);

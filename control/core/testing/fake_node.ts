@@ -160,6 +160,14 @@ export class FakeNode {
     this.#become(shard, "failed", now, undefined, reason);
   }
 
+  /** The agent doubts an engine that serves, or takes its doubt back. */
+  doubt(shardId: ShardId, doubted: boolean, now: EpochMs): void {
+    const shard = this.shards.get(shardId);
+    if (shard === undefined) return;
+    const [state, reason] = doubted ? ["degraded", "engine_hung"] as const : ["ready", ""] as const;
+    this.#become(shard, state, now, undefined, reason);
+  }
+
   restartAgent(): void {
     this.#agent++;
     this.#outbox = [];

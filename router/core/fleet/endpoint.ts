@@ -30,6 +30,8 @@ export interface Endpoint {
   readonly priority: number;
   /** No new requests; those in flight go on. */
   readonly draining: boolean;
+  /** Its agent doubts it: it is asked only when no other can be. */
+  readonly degraded: boolean;
   /** Tokens of prompt and answer together; undefined when not known. */
   readonly maxModelLen: number | undefined;
 }

@@ -30,6 +30,7 @@ function endpoint(replicaId: string, over: Partial<Endpoint> = {}): Endpoint {
     weight: 1,
     priority: 0,
     draining: false,
+    degraded: false,
     maxModelLen: undefined,
     ...over,
   };

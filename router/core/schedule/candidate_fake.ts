@@ -21,6 +21,7 @@ export function candidate(
       weight: 1,
       priority: 0,
       draining: false,
+      degraded: false,
       maxModelLen: undefined,
       ...endpoint,
     },

@@ -2,13 +2,18 @@
 import { allows } from "../fleet/breaker.ts";
 import type { Candidate, Wanted } from "./candidate.ts";
 
-export type RejectionReason = "draining" | "already_tried" | "breaker_open" | "busy";
+export type RejectionReason =
+  | "draining"
+  | "already_tried"
+  | "breaker_open"
+  | "busy"
+  | "degraded";
 
 /** Says why `candidate` must not be used, or undefined when it may. */
 type Filter = (candidate: Candidate, wanted: Wanted, now: number) => RejectionReason | undefined;
 
 /** Order matters only for which reason is told. A new filter is one function and one line here. */
-const FILTERS: readonly Filter[] = [draining, alreadyTried, breakerOpen, busy];
+const FILTERS: readonly Filter[] = [draining, alreadyTried, breakerOpen, busy, degraded];
 
 /** The first reason against `candidate`, or undefined. */
 export function rejectionOf(
@@ -37,4 +42,8 @@ function breakerOpen(candidate: Candidate, _: Wanted, now: number): RejectionRea
 
 function busy({ busyUntil }: Candidate, _: Wanted, now: number): RejectionReason | undefined {
   return now < busyUntil ? "busy" : undefined;
+}
+
+function degraded({ endpoint }: Candidate): RejectionReason | undefined {
+  return endpoint.degraded ? "degraded" : undefined;
 }

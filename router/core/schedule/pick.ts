@@ -30,7 +30,8 @@ export interface PickOptions {
 /**
  * Picks the endpoint for a request: of those that no filter rejects, the highest priority only; of
  * these, the best score; of equals, one by weight. When nothing is left but
- * busy endpoints and open breakers, one that still accepts connections is better than a refusal.
+ * busy or degraded endpoints and open breakers, one that still accepts connections is better than
+ * a refusal.
  * Never throws: no fit is `none`, with a reason for each candidate.
  */
 export function pick(options: PickOptions): Pick {
@@ -59,8 +60,11 @@ function resorts(
 ): readonly Candidate[] {
   const rejectedFor = (reason: RejectionReason) =>
     candidates.filter((_, index) => rejections[index]?.reason === reason);
-  const busy = rejectedFor("busy");
-  if (busy.length > 0) return busy;
+  // What is full answers later, what is degraded perhaps never, what is broken most likely not.
+  for (const reason of ["busy", "degraded"] as const) {
+    const rejected = rejectedFor(reason);
+    if (rejected.length > 0) return rejected;
+  }
   return rejectedFor("breaker_open").filter(({ breaker }) => lastResort(breaker));
 }
 

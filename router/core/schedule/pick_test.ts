@@ -49,6 +49,15 @@ Deno.test("pick() uses lower priorities only when the higher ones cannot be used
   equal(picked([low, candidate("high", { breaker: OPEN_CONNECT })]), "low");
 });
 
+Deno.test("pick() asks a degraded endpoint only when no healthy and no busy one is left", () => {
+  const doubted = candidate("a", {}, { degraded: true });
+  equal(picked([doubted, candidate("z", { inFlight: 50 })]), "z");
+  equal(picked([doubted, candidate("z", {}, { priority: -5 })]), "z");
+  equal(picked([doubted, candidate("z", { busyUntil: 10 })]), "z");
+  equal(picked([doubted, candidate("z", { breaker: OPEN_FAULT })]), "a");
+  equal(picked([doubted]), "a");
+});
+
 Deno.test("pick() leaves out who drains, who was tried, whose breaker is open, who is busy", () => {
   const other = candidate("z", { inFlight: 50 });
   equal(picked([candidate("a", {}, { draining: true }), other]), "z");

@@ -75,6 +75,7 @@ function decodeEndpoint(wire: WireEndpoint): Endpoint {
     weight: wire.weight === 0 ? 1 : wire.weight,
     priority: wire.priority,
     draining: wire.draining,
+    degraded: wire.degraded,
     maxModelLen: wire.maxModelLen,
   };
 }
