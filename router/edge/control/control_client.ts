@@ -14,6 +14,7 @@ import { readTlsFiles, type TlsFiles } from "@heddle/common/mtls_files";
 import { connectRpc } from "@heddle/common/rpc_client";
 import { delay } from "@heddle/common/task";
 import { VERSION } from "@heddle/common/version";
+import { triesInVain } from "../../core/fleet/reconnect.ts";
 import { isStale, type Table, type TableUpdate } from "../../core/fleet/table.ts";
 import { decodeWatch } from "./watch_message.ts";
 
@@ -74,8 +75,10 @@ export class ControlClient {
     while (!stop.aborted) {
       const url = urls[failures % urls.length];
       if (url === undefined) return;
+      const stale = this.#staleStreams;
       const heard = await this.#watch(url, stop);
-      failures = heard ? 0 : failures + 1;
+      const watched = heard ? "heard" : this.#staleStreams > stale ? "stale" : "failed";
+      failures = triesInVain(failures, watched, this.#staleStreams);
       if (stop.aborted) return;
       // An address that was not tried yet costs nothing; a round through all of them waits.
       if (!heard && failures % urls.length !== 0) continue;
