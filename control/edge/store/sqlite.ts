@@ -26,9 +26,14 @@ export async function openSqliteStore(directory: string): Promise<Store> {
   } catch (error) {
     lock.close();
     if (error instanceof HeddleError) throw error;
-    throw new HeddleError("system", `Cannot open store ${path}: ${errorText(error)}`, {
-      cause: error,
-    });
+    throw new HeddleError(
+      "system",
+      `Cannot open store ${path}: ${
+        errorText(error)
+      }. Restore it from a backup, or move it away: ` +
+        "what runs is found again, but cordons and other decisions are forgotten",
+      { cause: error },
+    );
   }
 }
 
