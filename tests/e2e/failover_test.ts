@@ -62,7 +62,10 @@ Deno.test({ name: ignore ? `${name} (${NO_POSTGRES})` : name, ignore }, async (t
     const file = join(place.state, "more.yaml");
     await Deno.writeTextFile(file, MORE);
     const plan = await heddle.ctl("plan", file);
-    match(plan.stdout, /\+ more added\nWould start:\n {2}more: profile sim on n1\n2 replicas go on/);
+    match(
+      plan.stdout,
+      /\+ more added\nWould start:\n {2}more: profile sim on n1\n2 replicas go on/,
+    );
     const applied = await heddle.ctl("apply", file);
     match(applied.stdout, /^Applied as revision 2/, applied.stderr);
     await eventually(
