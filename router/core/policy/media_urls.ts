@@ -3,7 +3,7 @@
  * caller could have it read what only the fleet can reach. So by default a request must bring its
  * media along as data: URLs, and the rest is an operator's decision.
  */
-import type { JsonObject } from "../json_scan.ts";
+import type { JsonBody } from "../request/json_body.ts";
 
 export interface MediaUrlPolicy {
   /** `data`: none are fetched. `hosts`: from `hosts` only. `public`: whatever names no private place. */
@@ -31,19 +31,17 @@ const WITHOUT_MEDIA: ReadonlySet<string> = new Set([
 /** Parts of a conversation that quote URLs. */
 const QUOTING: ReadonlySet<string> = new Set(["annotations", "citations", "url_citation"]);
 
-const MEDIA_KEY = /^(?:audio|document|file|image|media|video)_?url$/i;
+const MEDIA_KEY = /^(?:audio|document|file|image|media|video)_url$/;
 
 /** Judges the media that a request names; undefined when all of them may be fetched, or none are. */
 export function refusedMedia(
-  bytes: Uint8Array,
-  { members }: JsonObject,
+  { value, text }: Pick<JsonBody, "value" | "text">,
   policy: MediaUrlPolicy,
 ): MediaRefusal | undefined {
-  for (const { key, valueStart, valueEnd } of members) {
+  if (!mayNameMedia(text)) return undefined;
+  for (const [key, member] of Object.entries(value)) {
     if (WITHOUT_MEDIA.has(key)) continue;
-    const value = bytes.subarray(valueStart, valueEnd);
-    if (!mayNameMedia(value)) continue;
-    for (const url of mediaUrls(parsedWithoutData(value))) {
+    for (const url of mediaUrls(member)) {
       const why = refusal(url, policy);
       if (why !== undefined) return { message: why, param: key };
     }
@@ -51,52 +49,9 @@ export function refusedMedia(
   return undefined;
 }
 
-const U = 0x75;
-const R = 0x72;
-const L = 0x6c;
-const ZERO = 0x30;
-const BACKSLASH = 0x5c;
-const QUOTE = 0x22;
-const LOWER = 0x20;
-
-/** Whether JSON could hold the word `url` at all, in any case and spelling. Nearly all does not. */
-function mayNameMedia(json: Uint8Array): boolean {
-  for (const u of [U, U & ~LOWER]) {
-    for (let at = json.indexOf(u); at >= 0; at = json.indexOf(u, at + 1)) {
-      const [next, second] = [json[at + 1] ?? 0, json[at + 2] ?? 0];
-      if ((next | LOWER) === R && (second | LOWER) === L) return true;
-      // "\\u00": a letter written as an escape.
-      if (json[at - 1] === BACKSLASH && next === ZERO && second === ZERO) return true;
-    }
-  }
-  return false;
-}
-
-const MARK = new TextEncoder().encode(";base64,");
-
-/** Runs of base64 up to this are not worth a copy. */
-const RUN_BYTES_MIN = 1_024;
-
-/**
- * The value of `json` with the long contents of data: URLs left out. Reading an image of megabytes
- * would hold up every other request, and its contents say nothing here.
- */
-function parsedWithoutData(json: Uint8Array): unknown {
-  const parts: Uint8Array[] = [];
-  let from = 0;
-  for (let at = json.indexOf(MARK[0] ?? 0); at >= 0; at = json.indexOf(MARK[0] ?? 0, at + 1)) {
-    if (!MARK.every((byte, index) => json[at + index] === byte)) continue;
-    const start = at + MARK.length;
-    const end = json.indexOf(QUOTE, start);
-    if (end - start < RUN_BYTES_MIN) continue;
-    // After a backslash the quote might not end the text.
-    if (json.subarray(start, end).includes(BACKSLASH)) continue;
-    parts.push(json.subarray(from, start));
-    from = end;
-    at = end;
-  }
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  return JSON.parse([...parts, json.subarray(from)].map((part) => decoder.decode(part)).join(""));
+/** Whether JSON could hold such a name, also with a letter as an escape. Most does not. */
+function mayNameMedia(json: string): boolean {
+  return json.includes('_url"') || json.includes('"url"') || json.includes("\\u00");
 }
 
 /** URLs of media anywhere in `value`. Walks without recursion: depth is the caller's. */

@@ -1,5 +1,5 @@
 import { equal } from "node:assert/strict";
-import { scanObject } from "../json_scan.ts";
+import { readJsonBody } from "../request/json_body.ts";
 import { type MediaUrlPolicy, refusedMedia } from "./media_urls.ts";
 
 const DATA: MediaUrlPolicy = { fetch: "data", hosts: [] };
@@ -7,10 +7,9 @@ const HOSTS: MediaUrlPolicy = { fetch: "hosts", hosts: ["img.example", ".cdn.exa
 const PUBLIC: MediaUrlPolicy = { fetch: "public", hosts: [] };
 
 function refused(json: string, policy: MediaUrlPolicy): string | undefined {
-  const bytes = new TextEncoder().encode(json);
-  const object = scanObject(bytes);
-  if (object.kind === "invalid") throw new Error(object.detail);
-  return refusedMedia(bytes, object, policy)?.param;
+  const body = readJsonBody(new TextEncoder().encode(json));
+  if (body.kind === "invalid") throw new Error(body.detail);
+  return refusedMedia(body, policy)?.param;
 }
 
 function image(url: string): string {
@@ -71,7 +70,6 @@ Deno.test("refusedMedia() finds a URL however it is spelt", () => {
     image(HTTP).replaceAll("image_url", "image\\u005furl"),
     image(HTTP).replaceAll("image_url", "image_\\u0075rl"),
     image(HTTP).replaceAll("image_url", "image_u\\u0072l"),
-    image(HTTP).replaceAll("image_url", "IMAGE_URL"),
     image(HTTP).replaceAll("http:", "\\u0068ttp:"),
     image("file:///etc/passwd"),
     image("//169.254.169.254/x"),

@@ -2,7 +2,7 @@
  * Reads what the router must know of a request and leaves the rest to the engine. The bytes stay
  * the client's: only members that belong to the router are changed, in `upstreamBody`.
  */
-import { memberOf, memberValue, scanObject } from "../json_scan.ts";
+import { readJsonBody } from "./json_body.ts";
 import type { EmbeddingEncoding } from "../embeddings.ts";
 import { type ControlFieldPolicy, isControlField } from "../policy/control_fields.ts";
 import { type MediaUrlPolicy, refusedMedia } from "../policy/media_urls.ts";
@@ -47,19 +47,18 @@ export function parseRequest(
   bytes: Uint8Array,
   policy: RequestPolicy,
 ): Step<ParsedRequest> {
-  const object = scanObject(bytes);
-  if (object.kind === "invalid") return invalid(object.detail);
-  const read = (key: string): unknown => {
-    const member = memberOf(object, key);
-    return member === undefined ? undefined : memberValue(bytes, member);
-  };
+  const body = readJsonBody(bytes);
+  if (body.kind === "invalid") return invalid(body.detail);
+  const { object } = body;
+  const read = (key: string): unknown =>
+    Object.hasOwn(body.value, key) ? body.value[key] : undefined;
   const model = read("model");
   if (typeof model !== "string" || model === "") {
     return invalid('"model" must be the name of a model', "model");
   }
   const wrong = wrongMember(read) ?? (route.name === "responses" ? needsState(read) : undefined);
   if (wrong !== undefined) return wrong;
-  const media = refusedMedia(bytes, object, policy.mediaUrls);
+  const media = refusedMedia(body, policy.mediaUrls);
   if (media !== undefined) return invalid(media.message, media.param);
   const control = object.members.map(({ key }) => key).filter(isControlField);
   const [first] = control;
@@ -80,7 +79,7 @@ export function parseRequest(
     stream,
     wantsUsage: stream && usage === undefined,
     embeddingEncoding: read("encoding_format") === "base64" ? "base64" : "float",
-    promptTokensEstimate: estimatePromptTokens(bytes),
+    promptTokensEstimate: estimatePromptTokens(body),
     answerHeaders: {
       ...(control.length === 0 ? {} : { "x-heddle-dropped": control.join(", ") }),
       ...(route.name === "responses" ? { "x-heddle-store": "false" } : {}),

@@ -1,0 +1,78 @@
+/** Reads a JSON body once, for everything that the router wants to know of it. */
+import { quickObject } from "../json_quick.ts";
+import { type JsonInvalid, type JsonObject, scanObject } from "../json_scan.ts";
+
+export interface JsonBody {
+  readonly kind: "body";
+  readonly bytes: Uint8Array;
+  readonly object: JsonObject;
+  /** Parsed, but for the contents of long data: URLs. */
+  readonly value: Readonly<Record<string, unknown>>;
+  /** As JSON, without the contents of long data: URLs. */
+  readonly text: string;
+  /** Bytes of the body less what was left out. */
+  readonly textBytes: number;
+  /** Images, clips and files that the body brings along. */
+  readonly attachments: number;
+}
+
+const MARK = ";base64,";
+
+/** Runs of base64 up to this are not worth leaving out. */
+const RUN_CHARS_MIN = 1_024;
+
+/** What was left out is not checked to be free of control characters; engines will. */
+export function readJsonBody(bytes: Uint8Array): JsonBody | JsonInvalid {
+  const json = utf8.decode(bytes);
+  const { text, attachments } = withoutData(json);
+  const value = parsed(text);
+  if (!isObject(value)) return refused(bytes);
+  const object = quickObject(bytes) ?? scanObject(bytes);
+  if (object.kind === "invalid") return object;
+  // Base64 has a byte for each character.
+  const textBytes = bytes.length - (json.length - text.length);
+  return { kind: "body", bytes, object, value, text, textBytes, attachments };
+}
+
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/**
+ * `json` with the long contents of data: URLs left out: reading an image of megabytes would hold up
+ * every other request, and its contents say nothing here.
+ */
+function withoutData(json: string): { readonly text: string; readonly attachments: number } {
+  const parts: string[] = [];
+  let from = 0;
+  let attachments = 0;
+  for (let at = json.indexOf(MARK); at >= 0; at = json.indexOf(MARK, at + MARK.length)) {
+    attachments++;
+    const start = at + MARK.length;
+    const end = json.indexOf('"', start);
+    if (end - start < RUN_CHARS_MIN) continue;
+    // After a backslash the quote might not end the text.
+    if (json.slice(start, end).includes("\\")) continue;
+    parts.push(json.slice(from, start));
+    from = end;
+  }
+  return { text: from === 0 ? json : parts.join("") + json.slice(from), attachments };
+}
+
+/** The strict scanner says what is wrong, and where. */
+function refused(bytes: Uint8Array): JsonInvalid {
+  const scanned = scanObject(bytes);
+  return scanned.kind === "invalid"
+    ? scanned
+    : { kind: "invalid", reason: "syntax", offset: 0, detail: "The body is not JSON" };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
