@@ -1,7 +1,7 @@
 /** ctl when things are not as they should be: one line that says what to do. */
 import { equal, match } from "node:assert/strict";
 import { join } from "node:path";
-import { issueCertificate, openAuthority } from "../../tools/up/certificates.ts";
+import { issueCertificate, openAuthority } from "../../tools/up/layout/certificates.ts";
 import { type Finished, reserve, ROOT, runCommand } from "./heddle.ts";
 
 function ctl(config: string, ...args: string[]): Promise<Finished> {

@@ -8,7 +8,7 @@ import { VERSION } from "@heddle/common/version";
 import { differences, readEmbedded } from "../../tools/build/embedded.ts";
 import { readGrants, settle } from "../../tools/build/permission_set.ts";
 import { PROGRAMS } from "../../tools/build/program.ts";
-import { findByArgument } from "../../tools/up/find_process.ts";
+import { findByArgument } from "../../tools/up/processes/find_process.ts";
 import { build, buildRelease, type BuiltRelease } from "./built_release.ts";
 import { Heddle, reserve, ROOT, runCommand } from "./heddle.ts";
 import { demandRefused, probe } from "./permission_probe.ts";

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findByArgument } from "../../tools/up/find_process.ts";
+import { findByArgument } from "../../tools/up/processes/find_process.ts";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 

@@ -11,7 +11,7 @@ import {
   ConnectRequestSchema,
   type ConnectResponse,
 } from "@heddle/proto/gen/agent";
-import { issueCertificate, openAuthority } from "../../tools/up/certificates.ts";
+import { issueCertificate, openAuthority } from "../../tools/up/layout/certificates.ts";
 import { Heddle, reserve, ROOT, runCommand } from "./heddle.ts";
 
 Deno.test("control refuses whoever cannot prove to be the node it claims to be", async (t) => {

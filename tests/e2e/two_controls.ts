@@ -5,10 +5,10 @@
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
 import { PostgresServer } from "../../control/edge/store/postgres/server_fake.ts";
-import type { ProgramSpec } from "../../tools/up/children.ts";
-import { stopEngines } from "../../tools/up/cluster.ts";
-import { type Laid, layOut } from "../../tools/up/layout.ts";
-import { layPorts } from "../../tools/up/ports.ts";
+import type { ProgramSpec } from "../../tools/up/processes/children.ts";
+import { stopEngines } from "../../tools/up/processes/cluster.ts";
+import { type Laid, layOut } from "../../tools/up/layout/layout.ts";
+import { layPorts } from "../../tools/up/layout/ports.ts";
 import { eventually, type Finished, type Replica, ROOT, runCommand } from "./heddle.ts";
 
 export type ControlName = "a" | "b";

@@ -1,7 +1,7 @@
 /** The feel of `up` and `down`: starts, refusals in one line, and nothing left behind. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { join } from "node:path";
-import { findByArgument } from "../../tools/up/find_process.ts";
+import { findByArgument } from "../../tools/up/processes/find_process.ts";
 import { Heddle, isAlive, reserve, ROOT, runDown, runUp } from "./heddle.ts";
 
 Deno.test("up prints how to use it, Ctrl-C stops all it started, and a second up works", async () => {

@@ -84,6 +84,8 @@ export class LabNode {
         // There is no machined here to tell of it, nor a unit to put it in.
         "--register=no",
         "--keep-unit",
+        // It is the node's own network, which it may filter.
+        "--capability=CAP_NET_ADMIN",
         `--network-namespace-path=/run/netns/${name}`,
         "--resolv-conf=off",
         "--timezone=off",

@@ -10,9 +10,9 @@
 import { join, resolve } from "node:path";
 import { ROOT } from "../repository.ts";
 import { runTool, say } from "../say.ts";
-import type { ProgramSpec } from "../up/children.ts";
-import { type Laid, layOut } from "../up/layout.ts";
-import { layPorts, type Ports } from "../up/ports.ts";
+import type { ProgramSpec } from "../up/processes/children.ts";
+import { type Laid, layOut } from "../up/layout/layout.ts";
+import { layPorts, type Ports } from "../up/layout/ports.ts";
 
 const ROUNDS = 9;
 const PORTS_FROM = 47_310;

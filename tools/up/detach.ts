@@ -1,7 +1,7 @@
 /** `up --detach`: another `up` in the background, watched until it is ready. */
 import { join } from "node:path";
-import { cannotWrite, makeStateDirectory } from "./claim.ts";
-import { readSession } from "./session_file.ts";
+import { cannotWrite, makeStateDirectory } from "./processes/claim.ts";
+import { readSession } from "./processes/session_file.ts";
 import { ROOT, say } from "./terminal.ts";
 
 /** How often the background `up` is looked at; its own output is copied meanwhile. */

@@ -1,13 +1,13 @@
 /** `deno task down`: stops what `deno task up` started, also when that was itself killed. */
 import { dirname } from "node:path";
 import { HeddleError } from "@heddle/proto/error";
-import { claimedBy } from "./claim.ts";
-import { stopEngines } from "./cluster.ts";
-import { findByArgument } from "./find_process.ts";
-import { leftPrograms } from "./left_programs.ts";
+import { claimedBy } from "./processes/claim.ts";
+import { stopEngines } from "./processes/cluster.ts";
+import { findByArgument } from "./processes/find_process.ts";
+import { leftPrograms } from "./processes/left_programs.ts";
 import { DOWN_HELP, parseUpOptions } from "./options.ts";
-import { readSession, removeSession, type Session } from "./session_file.ts";
-import { orderStop } from "./stop_order.ts";
+import { readSession, removeSession, type Session } from "./processes/session_file.ts";
+import { orderStop } from "./processes/stop_order.ts";
 import { launcherDirectory, say, stateDirectory } from "./terminal.ts";
 
 /** An orphan that has not ended after SIGTERM by then gets SIGKILL. */

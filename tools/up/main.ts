@@ -1,18 +1,23 @@
 /** `deno task up`: Heddle's whole path on this machine, with one command. */
 import { resolve } from "node:path";
 import { errorText, HeddleError } from "@heddle/proto/error";
-import { claimState } from "./claim.ts";
-import { Cluster } from "./cluster.ts";
-import { findByArgument } from "./find_process.ts";
-import { layOut } from "./layout.ts";
-import { demandListablePaths } from "./listable_path.ts";
-import { planUp } from "./node.ts";
+import { claimState } from "./processes/claim.ts";
+import { Cluster } from "./processes/cluster.ts";
+import { findByArgument } from "./processes/find_process.ts";
+import { layOut } from "./layout/layout.ts";
+import { demandListablePaths } from "./layout/listable_path.ts";
+import { planUp } from "./layout/node.ts";
 import { parseUpOptions, UP_HELP, type UpOptions } from "./options.ts";
-import { demandFreePorts, layPorts } from "./ports.ts";
+import { demandFreePorts, layPorts } from "./layout/ports.ts";
 import { waitUntilReady } from "./progress.ts";
-import { readSession, removeSession, type Session, writeSession } from "./session_file.ts";
+import {
+  readSession,
+  removeSession,
+  type Session,
+  writeSession,
+} from "./processes/session_file.ts";
 import { formatSummary } from "./summary.ts";
-import { awaitStopOrder, isRunning } from "./stop_order.ts";
+import { awaitStopOrder, isRunning } from "./processes/stop_order.ts";
 import { checkCatalog } from "./check_catalog.ts";
 import { detach } from "./detach.ts";
 import {

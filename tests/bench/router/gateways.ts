@@ -35,8 +35,8 @@ export const GATEWAYS: Readonly<Record<string, Start>> = {
       ...["--worker-urls", `http://127.0.0.1:${enginePort}`],
     ]),
   "sglang-router": (enginePort) =>
-    program("python3", (port) => [
-      ...["-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", String(port)],
+    program("sglang-router", (port) => [
+      ...["launch", "--host", "127.0.0.1", "--port", String(port), "--policy", "round_robin"],
       ...["--worker-urls", `http://127.0.0.1:${enginePort}`],
     ]),
 };
@@ -46,11 +46,12 @@ async function nginx(enginePort: number, folder: string): Promise<Gateway> {
   const file = `${folder}/nginx.conf`;
   await Deno.writeTextFile(
     file,
-    `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
+    `daemon off; master_process off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
 events { worker_connections 4096; }
 http {
   access_log off; client_max_body_size 64m; client_body_buffer_size 1m;
   client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fcgi; uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;
   upstream engine { server 127.0.0.1:${enginePort}; keepalive 128; }
   server {
     listen 127.0.0.1:${port};
@@ -84,14 +85,18 @@ endpoints: [{ name: engine, url: "http://127.0.0.1:${enginePort}", models: [{ na
   return { ...started(port, process), adminPort };
 }
 
-/** From npm, on Node. It chooses its upstream by headers. */
+/**
+ * On Node; it chooses its upstream by headers. PORTKEY_SERVER names build/start-server.js of an
+ * installed @portkey-ai/gateway: through npx a signal would end npx and leave the gateway.
+ */
 async function portkey(enginePort: number): Promise<Gateway> {
+  const server = Deno.env.get("PORTKEY_SERVER");
+  if (server === undefined) throw new Error("PORTKEY_SERVER does not say where it is installed");
   const port = freePort();
   const process = await startProcess({
-    command: "npx",
-    args: ["--yes", "@portkey-ai/gateway@1.15.2", `--port=${port}`, "--headless"],
+    command: "node",
+    args: [server, `--port=${port}`, "--headless"],
     port,
-    readyMs: 180_000,
   });
   return started(port, process, {
     "x-portkey-provider": "openai",

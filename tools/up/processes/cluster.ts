@@ -1,5 +1,5 @@
 /** The running programs of one `up`: started in order, stopped in the order that harms no request. */
-import type { Laid } from "./layout.ts";
+import type { Laid } from "../layout/layout.ts";
 import { Child, type ProgramSpec } from "./children.ts";
 
 export class Cluster {

@@ -1,5 +1,5 @@
 /** From a node of the fleet file to the fixture that its agent reads. */
-import type { FixtureNode } from "../fleet/fixture_spec.ts";
+import type { FixtureNode } from "../../fleet/fixture_spec.ts";
 import type { FleetNode } from "./fleet_file.ts";
 
 /** A driver that knows all of the GPUs one would describe. */

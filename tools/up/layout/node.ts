@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { loadConfig } from "@heddle/common/config_file";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { type FleetNode, fleetSchema } from "./fleet_file.ts";
-import type { UpOptions } from "./options.ts";
+import type { UpOptions } from "../options.ts";
 
 /** An engine as agent.yaml names it. */
 export interface NodeEngine {
