@@ -73,8 +73,12 @@ export const configSchema = z.strictObject({
   model_dirs: z.array(absolutePath()).default(["/var/lib/heddle/models"])
     .describe("Folders in which weights are looked for, the first one first"),
   engine_ports: z.strictObject({
-    first: z.number().int().min(1024).max(65535).default(20000),
-    last: z.number().int().min(1024).max(65535).default(31999),
+    first: z.number().int().min(1024).max(65535).default(20000).describe(
+      "First port an engine may get",
+    ),
+    last: z.number().int().min(1024).max(65535).default(31999).describe(
+      "Last port an engine may get, itself included",
+    ),
     block: z.number().int().min(PORT_BLOCK_MIN).max(4096).default(256)
       .describe("How many of them each shard is given"),
   }).prefault({}).describe("Ports for engines, below the ephemeral range"),

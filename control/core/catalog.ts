@@ -21,7 +21,9 @@ const parallel = (what: string) =>
 
 const profileFields = z.strictObject({
   name: name().describe("Unique within the model"),
-  engine: z.enum(["vllm", "sglang", "llamacpp", "sim"]).default("vllm"),
+  engine: z.enum(["vllm", "sglang", "llamacpp", "sim"]).default("vllm").describe(
+    "The program that serves the model",
+  ),
   engine_version: z.string().default("").describe("Exactly this version; empty takes any"),
   gpu_class: z.string().min(1).optional().describe(
     'GPU class as nodes report it, e.g. "h100-80g"; absent for a profile that needs no GPU',
@@ -37,7 +39,9 @@ const profileFields = z.strictObject({
     "How an engine on several nodes finds itself together",
   ),
   args: z.array(text()).default([]).describe("Passed to the engine after Heddle's own flags"),
-  env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), text()).default({}),
+  env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), text()).default({}).describe(
+    "Environment of the engine, after what Heddle sets itself",
+  ),
   unsafe_env: z.boolean().default(false).describe(
     "Allows env that can break fabric and GPU assignment; shown wherever the model is",
   ),
@@ -79,15 +83,19 @@ const model = z.strictObject({
   source: z.string().min(1).regex(/^\S(?:.*\S)?$/, { error: "must not begin or end with a blank" })
     .describe("Where the weights come from: an absolute path on the nodes, or a remote name"),
   fallbacks: z.array(name()).default([]).describe("Names or aliases to try when it cannot serve"),
-  routing_profile: z.enum(["chat", "batch", "long-context"]).default("chat"),
-  scaling: scaling.default({ min: 1, max: 1, target: 32 }),
-  slo: slo.default({}),
-  profiles: z.array(profile).min(1, { error: "want at least one profile" }),
+  routing_profile: z.enum(["chat", "batch", "long-context"]).default("chat").describe(
+    "How routers weigh endpoints for its requests",
+  ),
+  scaling: scaling.default({ min: 1, max: 1, target: 32 }).describe("How many replicas there are"),
+  slo: slo.default({}).describe("What its users are promised"),
+  profiles: z.array(profile).min(1, { error: "want at least one profile" }).describe(
+    "Ways to run it, at least one",
+  ),
 });
 
 /** The whole document. An empty one has no models. */
 export const catalogSchema = z.strictObject({
-  models: z.array(model).default([]),
+  models: z.array(model).default([]).describe("What clients can ask for"),
 }).superRefine((catalog, context) => crossCheck(catalog.models, context));
 
 export type Catalog = z.output<typeof catalogSchema>;

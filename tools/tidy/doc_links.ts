@@ -4,7 +4,7 @@ import type { SourceFile } from "../repository.ts";
 const PATH =
   /`((?:\.ci|agent|ansible|bin|common|control|ctl|docs|examples|proto|router|schema|sim|tests|tools)\/[\w./-]+)`/g;
 const LINK = /\]\((?!https?:|#|mailto:)([^)#\s]+)[^)]*\)/g;
-const TASK = /\bdeno(?:@[\d.]+)? task (?:--quiet )?([a-z][\w-]*)/g;
+const TASK = /\bdeno(?:@[\d.]+)? task (?:--quiet )?([a-z][\w:-]*)/g;
 
 /**
  * What documents name and the repository does not have: files in backquotes, links to files, and
