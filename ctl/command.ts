@@ -1,5 +1,5 @@
 /** What all commands share: their context, their common flags, and how a list is run. */
-import type { CommandContext } from "@stricli/core";
+import { buildCommand, type CommandContext } from "@stricli/core";
 import type { Context } from "./config.ts";
 import { type AdminClient, withClient } from "./client.ts";
 import type { Io } from "./io.ts";
@@ -76,6 +76,20 @@ export async function list<Row>(
 ): Promise<void> {
   const listing = await call(context, flags, fetch);
   writeListing(context.io, listing, outputOf(flags));
+}
+
+/** A command that fetches a list and takes no flags beyond those of every list. */
+export function listCommand<Row>(
+  brief: string,
+  fetch: (client: AdminClient) => Promise<Listing<Row>>,
+) {
+  return buildCommand({
+    docs: { brief },
+    parameters: { flags: LIST_FLAGS, aliases: LIST_ALIASES },
+    async func(this: CtlContext, flags: ListFlags) {
+      await list(this, flags, fetch);
+    },
+  });
 }
 
 export function outputOf(flags: ListFlags): Output {

@@ -1,24 +1,16 @@
 /** `ctl routers`: who carries traffic, and whether each has what control has published. */
-import { buildCommand } from "@stricli/core";
 import { formatDurationMs } from "@heddle/common/duration";
 import { type RouterView, RouterViewSchema } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../client.ts";
-import { type CtlContext, list, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../command.ts";
+import { listCommand } from "../command.ts";
 import { toRecord } from "../record.ts";
 import type { Listing } from "../table.ts";
 
-export const listRouters = buildCommand({
-  docs: { brief: "List routers and what they have in flight" },
-  parameters: { flags: LIST_FLAGS, aliases: LIST_ALIASES },
-  async func(this: CtlContext, flags: ListFlags) {
-    await list(
-      this,
-      flags,
-      async (client) =>
-        routerListing((await client.listRouters({}, { timeoutMs: CALL_TIMEOUT_MS })).routers),
-    );
-  },
-});
+export const listRouters = listCommand(
+  "List routers and what they have in flight",
+  async (client) =>
+    routerListing((await client.listRouters({}, { timeoutMs: CALL_TIMEOUT_MS })).routers),
+);
 
 /** The table of routers. */
 function routerListing(routers: readonly RouterView[]): Listing<RouterView> {

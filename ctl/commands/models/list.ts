@@ -1,24 +1,16 @@
 /** `ctl models`: every model of the catalog, and why one is not as it should be. */
-import { buildCommand } from "@stricli/core";
 import { formatDurationMs } from "@heddle/common/duration";
 import { type ModelView, ModelViewSchema } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
-import { type CtlContext, list, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../../command.ts";
+import { listCommand } from "../../command.ts";
 import { toRecord } from "../../record.ts";
 import type { Listing } from "../../table.ts";
 
-export const listModels = buildCommand({
-  docs: { brief: "List models with their replicas" },
-  parameters: { flags: LIST_FLAGS, aliases: LIST_ALIASES },
-  async func(this: CtlContext, flags: ListFlags) {
-    await list(
-      this,
-      flags,
-      async (client) =>
-        modelListing((await client.listModels({}, { timeoutMs: CALL_TIMEOUT_MS })).models),
-    );
-  },
-});
+export const listModels = listCommand(
+  "List models with their replicas",
+  async (client) =>
+    modelListing((await client.listModels({}, { timeoutMs: CALL_TIMEOUT_MS })).models),
+);
 
 /** The table of models. */
 function modelListing(models: readonly ModelView[]): Listing<ModelView> {
