@@ -95,7 +95,7 @@ async function up(options: UpOptions, state: string): Promise<number> {
   };
   await writeSession(state, session);
   const stop = listenForStop();
-  say(`Starting control, a router and ${plan.nodes.length} agent(s); state in ${state}`);
+  say(`Starting control, a router and ${countOfAgents(plan.nodes.length)}; state in ${state}`);
   const cluster = new Cluster(laid, say);
   const openaiUrl = `http://127.0.0.1:${ports.openai}/v1`;
   const ready = waitUntilReady({ ctlConfig: laid.ctlConfig, openaiUrl, say, signal: stop.signal })
@@ -161,4 +161,8 @@ function listenForStop() {
     abort: () => controller.abort(),
     remove: () => signals.forEach((name) => Deno.removeSignalListener(name, listener)),
   };
+}
+
+function countOfAgents(count: number): string {
+  return count === 1 ? "an agent" : `${count} agents`;
 }
