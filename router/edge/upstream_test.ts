@@ -327,7 +327,7 @@ Deno.test("request() holds the engine back while nobody reads, and loses nothing
     socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${total}\r\n\r\n`);
     const flood = (): void => {
       clearTimeout(quiet);
-      quiet = setTimeout(stalled.resolve, 200);
+      quiet = setTimeout(stalled.resolve, 2_500);
       while (sent < total) {
         sent += part.length;
         if (!socket.write(part)) break;
@@ -336,7 +336,7 @@ Deno.test("request() holds the engine back while nobody reads, and loses nothing
     socket.on("drain", flood);
     flood();
   });
-  using upstream = pool({ idleTimeoutMs: 50 });
+  using upstream = pool({ idleTimeoutMs: 1_000 });
   const { body } = await upstream.request({ host: "127.0.0.1", port: engine.port }, post(), never);
   await stalled.promise;
   assert.ok(sent < 24 * 1024 * 1024, `the engine could send ${sent} bytes to nobody`);
