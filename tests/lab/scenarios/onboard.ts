@@ -39,7 +39,8 @@ async function run(lab: Lab): Promise<void> {
     for (const [name, unit] of UNITS) {
       const command = ["systemd-analyze", "security", "--no-pager", unit];
       const last = (await fleet.node(name).run(command)).trim().split("\n").at(-1) ?? "";
-      const exposure = Number(/([\d.]+) \w+/.exec(last.split(":").at(-1) ?? "")?.[1]);
+      const exposure = Number(/: ([\d.]+) [A-Z]+/.exec(last)?.[1]);
+      lab.say(`         ${unit}: exposure ${exposure}`);
       ok(exposure <= EXPOSURE_MAX, `${unit}: ${last}`);
     }
   });
