@@ -55,13 +55,20 @@ export async function loadConfig<S extends z.ZodType>(
   try {
     text = await Deno.readTextFile(file);
   } catch (error) {
-    throw new HeddleError("invalid_input", `Cannot read ${file}: ${errorText(error)}`, {
+    throw new HeddleError("invalid_input", `Cannot read ${file}: ${whyUnreadable(error)}`, {
       cause: error,
     });
   }
   const parsed = parseConfig(schema, text, file);
   if (parsed.kind === "ok") return parsed.value;
   throw new HeddleError("invalid_input", formatComplaints(parsed.complaints));
+}
+
+// Deno would advise a flag that no program of ours has.
+function whyUnreadable(error: unknown): string {
+  if (!(error instanceof Deno.errors.NotCapable)) return errorText(error);
+  return "this program's permissions do not include it; /etc/heddle is among them, and " +
+    "docs/operating/packaging.md lists the variables that add folders";
 }
 
 /** "control.yaml:3:5: listen.port: expected number, received string", a line each. */
