@@ -6,6 +6,8 @@ import { streamOnce } from "./traffic.ts";
 
 Deno.test("up --fleet places multi-node replicas inside one fabric and serves them", async (t) => {
   await using place = await reserve();
+  // As a newcomer does it: the same directory served something else before.
+  equal(await (await Heddle.start(place)).stop(), 0);
   await using heddle = await Heddle.start(place, [
     "--fleet",
     join(ROOT, "examples/fleet.yaml"),

@@ -4,6 +4,7 @@ import { errorText, HeddleError } from "@heddle/proto/error";
 import { claimState } from "./processes/claim.ts";
 import { Cluster } from "./processes/cluster.ts";
 import { findByArgument } from "./processes/find_process.ts";
+import { forgetOtherPlan } from "./layout/last_plan.ts";
 import { layOut } from "./layout/layout.ts";
 import { demandListablePaths } from "./layout/listable_path.ts";
 import { planUp } from "./layout/node.ts";
@@ -80,6 +81,9 @@ async function up(options: UpOptions, state: string): Promise<number> {
   if (claim === undefined) throw alreadyUp(options, state);
   const ports = layPorts(plan.nodes.length, options.portsFrom);
   demandFreePorts(ports);
+  if (await forgetOtherPlan(state, plan)) {
+    say("Other nodes or another catalog than last time: forgetting what control knew of those");
+  }
   const laid = await layOut({ bin, state, plan, ports, logFormat: options.logFormat });
   const token = crypto.randomUUID();
   const orders = await awaitStopOrder(token);
