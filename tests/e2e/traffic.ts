@@ -1,7 +1,7 @@
 /** Steady traffic from several clients at once, with an exact account of how each request ended. */
 
 export interface Ending {
-  /** "ok", or what went wrong in the terms of the issue at hand. */
+  /** "ok", or what went wrong. */
   readonly kind: "ok" | "refused" | "cut" | "error_event" | "no_end";
   readonly detail: string;
   /** True when content had come before it ended. */

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Engine, EngineOptions } from "./engine.ts";
 import { engineCase, firstOutputs, promptCase, requestCase, runEngine } from "./engine_case.ts";
 
-/** What the issue of speeds allows. */
+/** How far from the configured speed a measured one may be. */
 const TOLERANCE = 0.1;
 
 const speeds = fc.record({
