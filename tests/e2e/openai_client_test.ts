@@ -119,14 +119,21 @@ Deno.test("the official OpenAI client works against up", async (t) => {
       const text = await (await fetch(`http://${replica?.address}/metrics`)).text();
       return Number(/^vllm:num_requests_running\{.*\} (\S+)$/m.exec(text)?.[1]);
     };
-    const stream = await client.chat.completions.create({
+    // Longer than the test: an answer that ends by itself would free the engine too.
+    const endless = {
       model: "demo",
       messages,
-      max_tokens: 4000,
-      stream: true,
-    });
-    for await (const chunk of stream) {
-      if (chunk.choices[0]?.delta.content) break;
+      max_tokens: 4_000,
+      ignore_eos: true,
+      stream: true as const,
+    };
+    const stream = await client.chat.completions.create(endless);
+    // Leaving a `for await` would already cancel the stream.
+    const chunks = stream[Symbol.asyncIterator]();
+    for (let content = ""; content === "";) {
+      const chunk = await chunks.next();
+      ok(!chunk.done);
+      content = chunk.value.choices[0]?.delta.content ?? "";
     }
     equal(await eventually("one request runs", async () => await running() || undefined), 1);
     stream.controller.abort();
