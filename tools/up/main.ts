@@ -81,9 +81,7 @@ async function up(options: UpOptions, state: string): Promise<number> {
   if (claim === undefined) throw alreadyUp(options, state);
   const ports = layPorts(plan.nodes.length, options.portsFrom);
   demandFreePorts(ports);
-  if (await forgetOtherPlan(state, plan)) {
-    say("Other nodes or another catalog than last time: forgetting what control knew of those");
-  }
+  await forgetOtherPlan(state, plan, say);
   const laid = await layOut({ bin, state, plan, ports, logFormat: options.logFormat });
   const token = crypto.randomUUID();
   const orders = await awaitStopOrder(token);
@@ -108,9 +106,7 @@ async function up(options: UpOptions, state: string): Promise<number> {
         openaiUrl,
         models,
         state,
-        ctlConfig: options.portsFrom === undefined && options.state === undefined
-          ? undefined
-          : laid.ctlConfig,
+        ctlConfig: isFoundByCtl(options) ? undefined : laid.ctlConfig,
         detached: Deno.env.get("HEDDLE_UP_DETACHED") !== undefined,
         deno: denoCommand(),
         downFlags: downFlags(options),
@@ -144,6 +140,11 @@ async function up(options: UpOptions, state: string): Promise<number> {
   await orders.close();
   stop.remove();
   return why.kind === "failed" ? 1 : 0;
+}
+
+// ctl looks into the usual state directory by itself.
+function isFoundByCtl({ portsFrom, state }: UpOptions): boolean {
+  return portsFrom === undefined && state === undefined;
 }
 
 function downFlags(options: UpOptions): string {

@@ -16,22 +16,25 @@ const MEMORY = [
 ];
 
 /**
- * Makes the state directory forget another plan's nodes and models; true when there was something
- * to forget. Under the same plan what operators decided stays. Only while nothing runs from there.
+ * Makes the state directory forget another plan's nodes and models, and says so when there was
+ * something to forget. Under the same plan what operators decided stays. Only while nothing runs from there.
  */
 export async function forgetOtherPlan(
   state: string,
   plan: Pick<UpPlan, "catalog"> & { readonly nodes: readonly { readonly name: string }[] },
-): Promise<boolean> {
+  say: (line: string) => void,
+): Promise<void> {
   const note = join(state, "plan.json");
   const now = JSON.stringify({
     nodes: plan.nodes.map(({ name }) => name).toSorted(),
     catalog: plan.catalog,
   });
-  if (await readTextIfExists(note) === now) return false;
+  if (await readTextIfExists(note) === now) return;
   const removed = await Promise.all(MEMORY.map((path) => removeIfExists(join(state, path))));
   await writeFileAtomic(note, now);
-  return removed.some(Boolean);
+  if (removed.some(Boolean)) {
+    say("Other nodes or another catalog than last time: forgetting what control knew of those");
+  }
 }
 
 async function removeIfExists(path: string): Promise<boolean> {
