@@ -23,6 +23,7 @@ export const DOCUMENTS: readonly Document[] = [
   { name: "router", module: "router/config.ts", export: "configSchema" },
   { name: "agent", module: "agent/config.ts", export: "configSchema" },
   { name: "ctl", module: "ctl/config.ts", export: "configSchema" },
+  { name: "fleet", module: "tools/up/layout/fleet_file.ts", export: "fleetSchema" },
 ];
 
 /** The JSON Schema of one document, as text. Defaulted keys stay optional: it describes input. */
