@@ -6,6 +6,10 @@ export interface Ending {
   readonly detail: string;
   /** True when content had come before it ended. */
   readonly hadContent: boolean;
+  /** Events that told of an error. */
+  readonly errorEvents: number;
+  /** True when `[DONE]` came, which says that all is well. */
+  readonly done: boolean;
 }
 
 export interface Traffic {
@@ -44,7 +48,13 @@ export async function streamOnce(
   options: { model: string; maxTokens: number; prompt: string },
 ): Promise<Ending> {
   let text = "";
-  const hadContent = () => /"content":\s*"[^"]/.test(text);
+  const ending = (kind: Ending["kind"], detail: string): Ending => ({
+    kind,
+    detail,
+    hadContent: /"content":\s*"[^"]/.test(text),
+    errorEvents: text.match(/^data: \{"error":/gm)?.length ?? 0,
+    done: /^data: \[DONE\]$/m.test(text),
+  });
   try {
     const response = await fetch(`${openaiUrl}/chat/completions`, {
       method: "POST",
@@ -58,19 +68,14 @@ export async function streamOnce(
       }),
     });
     if (!response.ok || response.body === null) {
-      const detail = `${response.status} ${await response.text()}`;
-      return { kind: "refused", detail, hadContent: false };
+      return ending("refused", `${response.status} ${await response.text()}`);
     }
     for await (const part of response.body.pipeThrough(new TextDecoderStream())) text += part;
   } catch (error) {
     const kind = text.includes('"error"') ? "error_event" : "cut";
-    return { kind, detail: `${error}: ${text.slice(-300)}`, hadContent: hadContent() };
+    return ending(kind, `${error}: ${text.slice(-300)}`);
   }
-  if (text.includes('"error"')) {
-    return { kind: "error_event", detail: text.slice(-300), hadContent: hadContent() };
-  }
+  if (text.includes('"error"')) return ending("error_event", text.slice(-300));
   const finished = /"finish_reason":\s*"/.test(text) && text.trimEnd().endsWith("data: [DONE]");
-  return finished
-    ? { kind: "ok", detail: "", hadContent: hadContent() }
-    : { kind: "no_end", detail: text.slice(-300), hadContent: hadContent() };
+  return finished ? ending("ok", "") : ending("no_end", text.slice(-300));
 }

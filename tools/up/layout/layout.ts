@@ -15,6 +15,8 @@ import { describedHardware, hcaNames } from "./described_hardware.ts";
 import type { UpNode, UpPlan } from "./node.ts";
 import { ENGINE_PORT_BLOCK, type Ports } from "./ports.ts";
 
+const SYSFS_MOUNT = "/run/heddle/sys";
+
 /** What a laid-out state directory has to be started with. */
 export interface Laid {
   readonly control: ProgramSpec;
@@ -134,7 +136,8 @@ async function layAgent(
     config,
     env: {
       HEDDLE_STATE: folder,
-      ...(node.modelDirs.length === 0 ? {} : { HEDDLE_READ: node.modelDirs.join(",") }),
+      // Where production mounts sysfs: an agent that may not look could not tell that it is missing.
+      HEDDLE_READ: [SYSFS_MOUNT, ...node.modelDirs].join(","),
       ...hardware.env,
     },
   });
