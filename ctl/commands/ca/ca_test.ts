@@ -2,6 +2,7 @@
 import { deepEqual, equal, match, notEqual, ok } from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { run } from "@stricli/core";
 import { identityOfSubjectAltName } from "@heddle/common/identity";
 import { createKey, createRequest } from "@heddle/common/pki";
@@ -269,6 +270,26 @@ Deno.test("status lists the newest certificate of every holder", async () => {
     ]);
     deepEqual(await namesIn(join(folder, "ada")), ["ca.pem", "cert.pem", "key.pem"]);
   });
+});
+
+Deno.test("the launcher lets it write into its two folders, and other commands nowhere", async () => {
+  const launcher = fileURLToPath(new URL("../../../bin/heddle", import.meta.url));
+  const flags = async (...args: readonly string[]) => {
+    const { stdout } = await new Deno.Command(launcher, {
+      args: [...args],
+      clearEnv: true,
+      // Prints what the runtime would be started with.
+      env: {
+        PATH: "/usr/bin:/bin",
+        HEDDLE_DENO: "/bin/echo",
+        HEDDLE_CA: "/a b/ca",
+        HEDDLE_TLS: "/tls",
+      },
+    }).output();
+    return new TextDecoder().decode(stdout);
+  };
+  match(await flags("ca", "status"), /--allow-read=\/a b\/ca,\/tls --allow-write=\/a b\/ca,\/tls /);
+  ok(!(await flags("nodes", "ca")).includes("--allow-write"));
 });
 
 async function namesIn(folder: string): Promise<string[]> {
