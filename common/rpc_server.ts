@@ -5,6 +5,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import http2 from "node:http2";
+import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import {
   type ConnectError,
@@ -80,6 +81,11 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   );
   const server = secure ?? http2.createServer(handler);
   const sessions = new Set<http2.ServerHttp2Session>();
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
   server.on("session", (session: http2.ServerHttp2Session) => {
     sessions.add(session);
     watchSession(session, () => sessions.delete(session));
@@ -95,7 +101,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     reload(next) {
       secure?.setSecureContext(secureOptions(next));
     },
-    close: (graceMs) => closeServer(server, sessions, graceMs),
+    close: (graceMs) => closeServer(server, { sessions, sockets }, graceMs),
   };
 }
 
@@ -147,13 +153,16 @@ function watchSession(session: http2.ServerHttp2Session, ended: () => void): voi
 
 async function closeServer(
   server: http2.Http2Server | http2.Http2SecureServer,
-  sessions: ReadonlySet<http2.ServerHttp2Session>,
+  open: { sessions: ReadonlySet<http2.ServerHttp2Session>; sockets: ReadonlySet<Socket> },
   graceMs: number,
 ): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  for (const session of sessions) session.close();
+  for (const session of open.sessions) session.close();
   const timer = setTimeout(() => {
-    for (const session of sessions) session.destroy();
+    for (const session of open.sessions) session.destroy();
+    // A session that is destroyed may leave its connection open, and a peer that never said
+    // anything has none: either would keep the listener from ever having closed.
+    for (const socket of open.sockets) socket.destroy();
   }, graceMs);
   await closed;
   clearTimeout(timer);

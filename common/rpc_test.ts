@@ -1,4 +1,5 @@
 import { equal, match, ok, rejects, throws } from "node:assert/strict";
+import net from "node:net";
 import tls from "node:tls";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { AdminService } from "@heddle/proto/gen/admin";
@@ -179,6 +180,32 @@ Deno.test("connectRpc() refuses a server that is not control, or not this host",
       await server.close(1_000);
     }
   }
+});
+
+Deno.test("a listener closes within its grace, whoever stays connected and says nothing", async () => {
+  const authority = await root();
+  const material = await leaf(authority, "control");
+  const server = await serve(material);
+  const { port } = server.address;
+  const credentials = await leaf(authority, "agent");
+  const silent = net.connect({ host: "127.0.0.1", port });
+  const mute = tls.connect({
+    ...credentials,
+    host: "127.0.0.1",
+    port,
+    ALPNProtocols: ["h2"],
+    minVersion: "TLSv1.3",
+  });
+  const ended = [silent, mute].map((socket) => {
+    socket.on("error", () => {}).resume();
+    return new Promise((resolve) => socket.on("close", resolve));
+  });
+  await Promise.all([
+    new Promise((resolve) => silent.on("connect", resolve)),
+    new Promise((resolve) => mute.on("secureConnect", resolve)),
+  ]);
+  await server.close(50);
+  await Promise.all(ended);
 });
 
 Deno.test("startRpcServer() serves plaintext on loopback only", async () => {
