@@ -19,8 +19,12 @@ export async function addressTowards(controls: readonly string[]): Promise<strin
 async function sourceAddress(hostname: string, port: number): Promise<string | undefined> {
   const signal = AbortSignal.timeout(DIAL_MS_MAX);
   try {
-    using connection = await Deno.connect({ hostname, port, signal });
-    return connection.localAddr.hostname;
+    const connection = await Deno.connect({ hostname, port, signal });
+    try {
+      return connection.localAddr.hostname;
+    } finally {
+      connection.close();
+    }
   } catch {
     // Away, or not there: the next one is asked, and all of them again.
     return undefined;

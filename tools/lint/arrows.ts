@@ -7,6 +7,7 @@ import config from "../../deno.json" with { type: "json" };
 import { barrels } from "./barrels.ts";
 import { cycles, importsOnDisk } from "./cycles.ts";
 import { genValues } from "./gen_values.ts";
+import { lastingUsing } from "./lasting_using.ts";
 import { layers } from "./layers.ts";
 import { pureCore } from "./pure_core.ts";
 import { rooms } from "./rooms.ts";
@@ -22,6 +23,7 @@ export default {
     "pure-core": pureCore(ROOT),
     "gen-values": genValues(ROOT),
     barrels: barrels(ROOT),
+    "lasting-using": lastingUsing(ROOT),
     cycles: cycles(ROOT, importsOnDisk(ROOT)),
   },
 } satisfies Deno.lint.Plugin;

@@ -37,6 +37,11 @@ const BREACHES: Readonly<Record<string, readonly Case[]>> = {
     ["out of the repository", "sim/a.ts", `import x from "../../elsewhere/x.ts";`],
     ["an absolute path", "sim/a.ts", `import x from "/etc/x.ts";`],
   ],
+  "lasting-using": [
+    ["used once, returned", "agent/a.ts", "function f() { using c = open(); return c.x; }"],
+    ["awaited", "agent/a.ts", "async function f() { await using c = open(); return c.x; }"],
+    ["in a block", "agent/a.ts", "function f() { try { using c = open(); go(c); } catch {} }"],
+  ],
   layers: [
     ["edge imports root", "router/edge/a.ts", `import { serve } from "../serve.ts";`],
     ["edge imports a command", "ctl/edge/a.ts", `import type { x } from "../commands/x.ts";`],
@@ -106,6 +111,9 @@ for (const [rule, cases] of Object.entries(BREACHES)) {
 }
 
 const ALLOWED: readonly Case[] = [
+  ["what lasts", "agent/a.ts", "function f() { using c = open(); go(c); return c.x; }"],
+  ["a lock that nobody names", "agent/a.ts", "function f() { using _lock = lock(); return go(); }"],
+  ["what no release holds", "tools/a.ts", "function f() { using c = open(); return c.x; }"],
   ["own room", "router/a.ts", `import { x } from "./core/pick.ts"; x();`],
   ["proto and common by name", "router/a.ts", `import { l } from "@heddle/common/log"; l();`],
   ["packages of deno.json", "sim/a.ts", `import { z } from "zod"; z;`],
@@ -224,6 +232,7 @@ async function plant(root: string): Promise<void> {
   await write("sim/c.ts", `import { y } from "./f.ts";\nexport const x = y;\n`);
   await write("sim/f.ts", `import { x } from "./c.ts";\nexport const y = x;\n`);
   await write("sim/g.ts", `export * from "./c.ts";\n`);
+  await write("sim/h.ts", `export function h() {\n  using x = open();\n  return x.y;\n}\n`);
 }
 
 Deno.test("deno lint runs every rule, from files on disk", async () => {

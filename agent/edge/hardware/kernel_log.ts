@@ -41,8 +41,12 @@ export class KernelLog {
 
   async #follow(): Promise<void> {
     try {
-      using file = await Deno.open(this.#path);
-      await this.#readAll(file);
+      const file = await Deno.open(this.#path);
+      try {
+        await this.#readAll(file);
+      } finally {
+        file.close();
+      }
       this.#state = "ended";
     } catch {
       this.#state = "unreadable"; // told as such: the log is one source of several
