@@ -111,7 +111,7 @@ async function travel(exchange: Exchange, parts: ServeParts, begun: Begun): Prom
   using _heartbeats = parsed.value.stream ? reply.keepAlive() : undefined;
   const admitted = timed("admit", await parts.queue.admit(resolved.value, reply.gone));
   if (admitted.kind === "end") return { ...readable, outcome: admitted.outcome };
-  using place = admitted.value;
+  using _place = admitted.value;
   const forwarded = timed(
     "forward",
     await forward(reply, {
@@ -119,7 +119,7 @@ async function travel(exchange: Exchange, parts: ServeParts, begun: Begun): Prom
       spool: received.kind === "form" ? received.spool : undefined,
       headers: forwardedHeaders(route, request.headers),
       requestId,
-      models: place.models,
+      models: admitted.value.models,
       ...begun,
     }, parts),
   );
