@@ -27,6 +27,9 @@ const log = logger("rpc");
 /** How often each side of a connection pings, and how long an answer may take. */
 const PING_INTERVAL_MS = 10_000;
 
+/** Who connects and says nothing holds a socket; two minutes, the default, are long for that. */
+const HANDSHAKE_MS_MAX = 10_000;
+
 /** Largest message that is read: a registration with 100,000 weights files has some 20 MiB. */
 const READ_BYTES_MAX = 64 * 1_024 * 1_024;
 
@@ -76,7 +79,12 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     readMaxBytes: READ_BYTES_MAX,
   });
   const secure = tls === undefined ? undefined : http2.createSecureServer(
-    { ...secureOptions(tls), requestCert: true, rejectUnauthorized: true },
+    {
+      ...secureOptions(tls),
+      requestCert: true,
+      rejectUnauthorized: true,
+      handshakeTimeout: HANDSHAKE_MS_MAX,
+    },
     handler,
   );
   const server = secure ?? http2.createServer(handler);
