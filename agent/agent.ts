@@ -240,7 +240,7 @@ export async function inspect(
   const store = new ShardStore(config.state_directory);
   await store.open();
   const engines = engineVersions(options, store, () => {});
-  await engines.look();
+  await engines.look(signal);
   addEngines(inventory, engines.survey);
   return inventory;
 }

@@ -20,7 +20,7 @@ export async function stopEngines(options: AgentOptions, stop: AbortSignal): Pro
     address,
     { onStatus: () => {}, onEngines: () => {} },
   );
-  await engines.look();
+  await engines.look(stop);
   await supervisor.adopt();
   const running = supervisor.statuses().filter(({ shard }) => !ended(shard.state));
   const timeoutMs = Math.max(0, ...running.map(({ shard }) => shard.spec.stopTimeoutMs)) + EXTRA_MS;

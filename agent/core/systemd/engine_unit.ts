@@ -124,6 +124,11 @@ export interface ProbeUnit extends Environment {
   readonly seconds: number;
 }
 
+/** Name of the unit that a probe of that handle runs as. */
+export function probeUnitOf(handle: string): string {
+  return `heddle-probe-${handle}.service`;
+}
+
 /** Arguments of systemd-run that run a program as an engine would be, and end with its exit code. */
 export function probeArguments(unit: ProbeUnit): readonly string[] {
   const properties = [
@@ -137,7 +142,7 @@ export function probeArguments(unit: ProbeUnit): readonly string[] {
     "--collect",
     "--wait",
     "--pipe",
-    `--unit=heddle-probe-${unit.handle}.service`,
+    `--unit=${probeUnitOf(unit.handle)}`,
     `--slice=${SLICE}`,
     "--description=Heddle asks an engine for its version",
     ...properties.map((property) => `--property=${property}`),

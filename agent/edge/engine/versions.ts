@@ -45,6 +45,12 @@ export interface EngineSurvey {
   readonly problems: readonly EngineProblem[];
 }
 
+interface Asked {
+  /** Of the engine in the configuration. */
+  readonly index: number;
+  readonly signal: AbortSignal;
+}
+
 type Found =
   | { readonly kind: "works"; readonly engine: InstalledEngine }
   | { readonly kind: "fails"; readonly problem: EngineProblem };
@@ -79,21 +85,25 @@ export class EngineVersions {
     return this.#looked.promise;
   }
 
-  /** Looks now and again and again until `signal` aborts. */
+  /** Looks now and again and again until `signal` aborts; what is being asked then is ended. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.look();
+      await this.look(signal);
       const failing = this.#survey.problems.length > 0;
       await delay(failing ? RECHECK_FAILED_MS : RECHECK_MS, signal);
     }
   }
 
-  /** One look at every engine, one after the other: they read a lot. */
-  async look(): Promise<void> {
+  /**
+   * One look at every engine, one after the other: they read a lot. When `signal` aborts, the engine
+   * that is being asked is ended, and what was known stays.
+   */
+  async look(signal: AbortSignal): Promise<void> {
     const engines: InstalledEngine[] = [];
     const problems: EngineProblem[] = [];
     for (const [index, named] of this.#options.engines.entries()) {
-      const found = await this.#probe(named, index);
+      const found = await this.#probe(named, { index, signal });
+      if (signal.aborted) return;
       if (found.kind === "works") engines.push(found.engine);
       else problems.push(found.problem);
     }
@@ -108,7 +118,7 @@ export class EngineVersions {
     this.#options.onChange();
   }
 
-  async #probe(named: NamedEngine, index: number): Promise<Found> {
+  async #probe(named: NamedEngine, asked: Asked): Promise<Found> {
     const { name, path } = named;
     const fails = (what: string, remedy: string): Found => ({
       kind: "fails",
@@ -120,7 +130,7 @@ export class EngineVersions {
     });
     let output: string;
     try {
-      output = await this.#run(named, index);
+      output = await this.#run(named, asked);
     } catch (error) {
       return fails(errorText(error), "See that the agent may run what runs engines");
     }
@@ -147,24 +157,32 @@ export class EngineVersions {
     return { kind: "works", engine: { name, path, version } };
   }
 
-  async #run(named: NamedEngine, index: number): Promise<string> {
+  async #run(named: NamedEngine, { index, signal }: Asked): Promise<string> {
     const { shim, unitUser, stateDirectory, secondsMax } = this.#options;
     const environment = join(stateDirectory, `engine-${index}.env`);
     if (unitUser !== undefined) {
-      return await probeAsUnit({ ...named, user: unitUser, envFile: environment, secondsMax });
+      return await probeAsUnit({
+        ...named,
+        user: unitUser,
+        envFile: environment,
+        secondsMax,
+        signal,
+      });
     }
     await writeFileAtomic(environment, shellEnv(named.env));
     let output: Deno.CommandOutput;
     try {
       // Spawned, because only then `detached` counts: the shim ends what it started by its group.
-      output = await new Deno.Command(shim, {
+      const child = new Deno.Command(shim, {
         args: ["probe", environment, String(secondsMax), named.path, ...named.versionArgs],
         clearEnv: true,
-        stdin: "null",
+        // It ends when this end of it closes, also when the agent is killed.
+        stdin: "piped",
         stdout: "piped",
         stderr: "piped",
         detached: true,
-      }).spawn().output();
+      }).spawn();
+      output = await outputUntil(child, signal);
     } catch (error) {
       throw cannotRun(shim, error);
     }
@@ -173,6 +191,22 @@ export class EngineVersions {
       throw new HeddleError("system", new TextDecoder().decode(output.stderr).trim());
     }
     return new TextDecoder().decode(output.stdout);
+  }
+}
+
+async function outputUntil(
+  child: Deno.ChildProcess,
+  signal: AbortSignal,
+): Promise<Deno.CommandOutput> {
+  // The shim may have ended already, and then there is nothing to close.
+  const end = () => void child.stdin.close().catch(() => {});
+  signal.addEventListener("abort", end);
+  try {
+    if (signal.aborted) end();
+    return await child.output();
+  } finally {
+    signal.removeEventListener("abort", end);
+    if (!signal.aborted) end();
   }
 }
 

@@ -1,6 +1,7 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { eventually } from "../../eventually_fake.ts";
 import { EngineVersions } from "./versions.ts";
 
 const SHIM = fileURLToPath(new URL("../../../bin/heddle-shim", import.meta.url));
@@ -31,9 +32,9 @@ async function look(
       onChange: () => changes++,
     });
     equal(versions.survey.probed, false, "nothing has been looked at yet");
-    await versions.look();
+    await versions.look(new AbortController().signal);
     const before = changes;
-    await versions.look();
+    await versions.look(new AbortController().signal);
     equal(changes, before, "nothing changed");
     return versions.survey;
   } finally {
@@ -75,10 +76,48 @@ Deno.test("EngineVersions ends what hangs, with all that it started", async () =
   const marker = `${4_000 + Deno.pid}`;
   const { problems } = await look([`sleep ${marker} & sleep ${marker}`], { secondsMax: 1 });
   match(problems[0]?.detail ?? "", /did not say its version within 1 s/);
+  equal(await anyRuns(`sleep ${marker} `), false);
+});
+
+/** Whether any process of this machine has `words` in its command line. */
+async function anyRuns(words: string): Promise<boolean> {
   const { stdout } = await new Deno.Command("/bin/sh", {
     args: ["-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '"],
   }).output();
-  equal(new TextDecoder().decode(stdout).includes(`sleep ${marker} `), false);
+  return new TextDecoder().decode(stdout).includes(words);
+}
+
+Deno.test("EngineVersions ends what it is asking when the agent stops, however it stops", async () => {
+  const root = await Deno.makeTempDir();
+  try {
+    const path = join(root, "engine");
+    const begun = join(root, "begun");
+    const marker = `${8_000_000 + Deno.pid}`;
+    await Deno.mkdir(begun);
+    await Deno.writeTextFile(
+      path,
+      `#!/bin/sh\nsleep ${marker} & echo > ${begun}/here; sleep ${marker}\n`,
+      { mode: 0o755 },
+    );
+    const stop = new AbortController();
+    const versions = new EngineVersions({
+      shim: SHIM,
+      stateDirectory: root,
+      engines: [{ name: "vllm", path, versionArgs: [], env: { PATH: "/usr/bin:/bin" } }],
+      secondsMax: 60,
+      onChange: () => {},
+    });
+    const watcher = Deno.watchFs(begun);
+    const looking = versions.look(stop.signal);
+    for await (const { kind } of watcher) if (kind === "create") break;
+    // All that is done then is to close the probe's input, as the kernel does for a killed agent.
+    stop.abort();
+    await looking;
+    equal(versions.survey.probed, false, "what was cut short says nothing of the engine");
+    await eventually("its end", async () => !await anyRuns(`sleep ${marker} `));
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
 });
 
 Deno.test("EngineVersions is not waited for by what an engine leaves running", async () => {

@@ -1,8 +1,8 @@
 /** Runs an engine's program for its version, as the engine itself would run: its user, its limits. */
 import { writeFileAtomic } from "@heddle/common/atomic_file";
-import { probeArguments } from "../../core/systemd/engine_unit.ts";
+import { probeArguments, probeUnitOf } from "../../core/systemd/engine_unit.ts";
 import { environmentFile } from "../../core/systemd/env_file.ts";
-import { cannotRunSystemd, SYSTEMD_RUN } from "./systemctl.ts";
+import { callSystemd, cannotRunSystemd, SYSTEMCTL, SYSTEMD_RUN } from "./systemctl.ts";
 
 /** Enough for a version and for the words of a failure, whatever else it prints. */
 const OUTPUT_BYTES_MAX = 8_192;
@@ -15,6 +15,8 @@ export interface ProbeOptions {
   /** Where its environment is written to: 0600. */
   readonly envFile: string;
   readonly secondsMax: number;
+  /** Stops the unit early; what is returned then means nothing. */
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -22,10 +24,11 @@ export interface ProbeOptions {
  * `system` when systemd cannot be asked.
  */
 export async function probeAsUnit(options: ProbeOptions): Promise<string> {
-  const { path, versionArgs, env, user, envFile, secondsMax } = options;
+  const { path, versionArgs, env, user, envFile, secondsMax, signal } = options;
   await writeFileAtomic(envFile, environmentFile(env));
+  const handle = crypto.randomUUID().slice(0, 8);
   const args = probeArguments({
-    handle: crypto.randomUUID().slice(0, 8),
+    handle,
     argv: [path, ...versionArgs],
     variables: Object.keys(env),
     envFile,
@@ -46,11 +49,16 @@ export async function probeAsUnit(options: ProbeOptions): Promise<string> {
   } catch (error) {
     throw cannotRunSystemd(SYSTEMD_RUN, error);
   }
+  // The unit is no child of systemd-run: it would go on for as long as it may.
+  const stop = () =>
+    void callSystemd(SYSTEMCTL, ["stop", "--no-block", probeUnitOf(handle)]).catch(() => {});
+  signal.addEventListener("abort", stop);
+  if (signal.aborted) stop();
   const [out, err, status] = await Promise.all([
     readStart(child.stdout),
     readStart(child.stderr),
     child.status,
-  ]);
+  ]).finally(() => signal.removeEventListener("abort", stop));
   const said = `${out}\n${err}`;
   // Its own exit code would be passed on; of one that was killed there is none.
   if (performance.now() - startedAt >= secondsMax * 1_000) return `${said}\n#timeout\n`;

@@ -218,6 +218,7 @@ function beyondTheContract(): void {
         user: USER ?? "nobody",
         envFile: join(subject.root, "engine-0.env"),
         secondsMax,
+        signal: new AbortController().signal,
       });
     match(
       await probe('echo "$(/usr/bin/id -un) $LD_LIBRARY_PATH"; echo late >&2; exit 3'),
@@ -233,6 +234,7 @@ function beyondTheContract(): void {
       user: USER ?? "nobody",
       envFile: join(subject.root, "engine-1.env"),
       secondsMax: 20,
+      signal: new AbortController().signal,
     });
     match(missing, /\n#exit 127\n$/);
   });
