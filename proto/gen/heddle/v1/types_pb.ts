@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/types.proto.
  */
 export const file_heddle_v1_types: GenFile = /*@__PURE__*/
-  fileDesc("ChVoZWRkbGUvdjEvdHlwZXMucHJvdG8SCWhlZGRsZS52MSIqCghSZXZpc2lvbhIMCgR0ZXJtGAEgASgEEhAKCHNlcXVlbmNlGAIgASgEIuMDCgNHcHUSDQoFaW5kZXgYASABKA0SDAoEdXVpZBgCIAEoCRIMCgRuYW1lGAMgASgJEhEKCWdwdV9jbGFzcxgEIAEoCRISCgpwY2lfYnVzX2lkGAUgASgJEh0KEG1lbW9yeV90b3RhbF9taWIYBiABKA1IAIgBARIcCg9tZW1vcnlfdXNlZF9taWIYByABKA1IAYgBARIfChJjb21wdXRlX2NhcGFiaWxpdHkYCCABKAlIAogBARIWCgludW1hX25vZGUYCSABKAVIA4gBARIaCg1udmxpbmtfY2xpcXVlGAogASgNSASIAQESJAoIcHJvYmxlbXMYCyADKAsyEi5oZWRkbGUudjEuUHJvYmxlbRIgChN1dGlsaXphdGlvbl9wZXJjZW50GAwgASgNSAWIAQESIAoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgNIAEoBUgGiAEBQhMKEV9tZW1vcnlfdG90YWxfbWliQhIKEF9tZW1vcnlfdXNlZF9taWJCFQoTX2NvbXB1dGVfY2FwYWJpbGl0eUIMCgpfbnVtYV9ub2RlQhAKDl9udmxpbmtfY2xpcXVlQhYKFF91dGlsaXphdGlvbl9wZXJjZW50QhYKFF90ZW1wZXJhdHVyZV9jZWxzaXVzIjkKB1Byb2JsZW0SDgoGcmVhc29uGAEgASgJEg4KBmRldGFpbBgCIAEoCRIOCgZyZW1lZHkYAyABKAki3QEKA0hjYRIMCgRuYW1lGAEgASgJEgwKBHBvcnQYAiABKA0SKAoKbGlua19sYXllchgDIAEoDjIULmhlZGRsZS52MS5MaW5rTGF5ZXISDgoGYWN0aXZlGAQgASgIEhYKCXJhdGVfZ2JwcxgFIAEoDUgAiAEBEhYKCW51bWFfbm9kZRgGIAEoBUgBiAEBEg4KBmZhYnJpYxgHIAEoCRIkCghwcm9ibGVtcxgIIAMoCzISLmhlZGRsZS52MS5Qcm9ibGVtQgwKCl9yYXRlX2dicHNCDAoKX251bWFfbm9kZSJcCgZGYWJyaWMSDAoEbmFtZRgBIAEoCRIWCglyYXRlX2dicHMYAiABKA1IAIgBARIQCghkZWdyYWRlZBgDIAEoCBIMCgRoY2FzGAQgAygJQgwKCl9yYXRlX2dicHMiWwoGRW5naW5lEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIMCgRwYXRoGAMgASgJEiQKCHByb2JsZW1zGAQgAygLMhIuaGVkZGxlLnYxLlByb2JsZW0iUAoITW9kZWxEaXISDAoEcGF0aBgBIAEoCRIXCgpmcmVlX2J5dGVzGAIgASgESACIAQESDgoGc2hhcmVkGAMgASgIQg0KC19mcmVlX2J5dGVzIi0KCU1vZGVsRmlsZRIMCgRwYXRoGAEgASgJEhIKCnNpemVfYnl0ZXMYAiABKAQikAUKCUludmVudG9yeRIQCghob3N0bmFtZRgBIAEoCRIKCgJvcxgCIAEoCRIMCgRhcmNoGAMgASgJEhEKCWNwdV9jb3VudBgEIAEoDRIZCgxtZW1vcnlfYnl0ZXMYBSABKARIAIgBARIWCg5kcml2ZXJfdmVyc2lvbhgGIAEoCRIcCgRncHVzGAcgAygLMg4uaGVkZGxlLnYxLkdwdRIcCgRoY2FzGAggAygLMg4uaGVkZGxlLnYxLkhjYRIiCgdmYWJyaWNzGAkgAygLMhEuaGVkZGxlLnYxLkZhYnJpYxIiCgdlbmdpbmVzGAogAygLMhEuaGVkZGxlLnYxLkVuZ2luZRIWCg5lbmdpbmVzX3Byb2JlZBgLIAEoCBInCgptb2RlbF9kaXJzGAwgAygLMhMuaGVkZGxlLnYxLk1vZGVsRGlyEikKC21vZGVsX2ZpbGVzGA0gAygLMhQuaGVkZGxlLnYxLk1vZGVsRmlsZRIbChNtb2RlbF9maWxlc19wcmVzZW50GA4gASgIEhkKEWVuZ2luZV9wb3J0X2ZpcnN0GA8gASgNEhgKEGVuZ2luZV9wb3J0X2xhc3QYECABKA0SGQoRZW5naW5lX3BvcnRfYmxvY2sYESABKA0SJAoIcHJvYmxlbXMYEiADKAsyEi5oZWRkbGUudjEuUHJvYmxlbRIwCgZsYWJlbHMYEyADKAsyIC5oZWRkbGUudjEuSW52ZW50b3J5LkxhYmVsc0VudHJ5EhwKFG1hbmFnZW1lbnRfaW50ZXJmYWNlGBQgASgJGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDwoNX21lbW9yeV9ieXRlcyIlCgZHcHVSZWYSDQoFaW5kZXgYASABKA0SDAoEdXVpZBgCIAEoCSIkCgZIY2FSZWYSDAoEbmFtZRgBIAEoCRIMCgRwb3J0GAIgASgNIvcECglTaGFyZFNwZWMSEAoIc2hhcmRfaWQYASABKAkSEgoKcmVwbGljYV9pZBgCIAEoCRIMCgRyYW5rGAMgASgNEhMKC3NoYXJkX2NvdW50GAQgASgNEg8KB2F0dGVtcHQYBSABKA0SDQoFbW9kZWwYBiABKAkSDwoHcHJvZmlsZRgHIAEoCRITCgtmaW5nZXJwcmludBgIIAEoCRIOCgZlbmdpbmUYCSABKAkSFgoOZW5naW5lX3ZlcnNpb24YCiABKAkSDgoGc291cmNlGAsgASgJEgoKAnRwGAwgASgNEgoKAnBwGA0gASgNEgoKAmRwGA4gASgNEh8KBGdwdXMYDyADKAsyES5oZWRkbGUudjEuR3B1UmVmEg4KBmZhYnJpYxgQIAEoCRIfCgRoY2FzGBEgAygLMhEuaGVkZGxlLnYxLkhjYVJlZhISCgpwb3J0X2ZpcnN0GBIgASgNEhIKCnBvcnRfY291bnQYEyABKA0SFgoObGVhZGVyX2FkZHJlc3MYFCABKAkSEwoLbGVhZGVyX3BvcnQYFSABKA0SDAoEYXJncxgWIAMoCRIqCgNlbnYYFyADKAsyHS5oZWRkbGUudjEuU2hhcmRTcGVjLkVudkVudHJ5EhMKC2xhdW5jaF9tb2RlGBggASgJEhoKEnN0YXJ0dXBfdGltZW91dF9tcxgZIAEoDRIXCg9zdG9wX3RpbWVvdXRfbXMYGiABKA0SEgoKdW5zYWZlX2VudhgbIAEoCBIUCgxtZW1vcnlfYnl0ZXMYHCABKAQaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJPCgpFeGl0UmVjb3JkEhEKBGNvZGUYASABKAVIAIgBARIOCgZzaWduYWwYAiABKAkSFQoNb3V0X29mX21lbW9yeRgDIAEoCEIHCgVfY29kZSL1AwoLU2hhcmRTdGF0dXMSEAoIc2hhcmRfaWQYASABKAkSEgoKcmVwbGljYV9pZBgCIAEoCRIkCgVzdGF0ZRgDIAEoDjIVLmhlZGRsZS52MS5TaGFyZFN0YXRlEiUKCHJldmlzaW9uGAQgASgLMhMuaGVkZGxlLnYxLlJldmlzaW9uEg8KB2F0dGVtcHQYBSABKA0SDgoGcmVhc29uGAYgASgJEg8KB21lc3NhZ2UYByABKAkSEQoJcGVybWFuZW50GAggASgIEhAKA3BpZBgJIAEoDUgAiAEBEg8KB2FkZHJlc3MYCiABKAkSDwoHYXBpX2tleRgLIAEoCRIjCgRleGl0GAwgASgLMhUuaGVkZGxlLnYxLkV4aXRSZWNvcmQSEAoIbG9nX3RhaWwYDSADKAkSEwoLaW5fc3RhdGVfbXMYDiABKAQSHQoQcnVubmluZ19yZXF1ZXN0cxgPIAEoDUgBiAEBEh0KEHdhaXRpbmdfcmVxdWVzdHMYECABKA1IAogBARIaCg1tYXhfbW9kZWxfbGVuGBEgASgNSAOIAQESEAoIcHJvZ3Jlc3MYEiABKAlCBgoEX3BpZEITChFfcnVubmluZ19yZXF1ZXN0c0ITChFfd2FpdGluZ19yZXF1ZXN0c0IQCg5fbWF4X21vZGVsX2xlbiJZCgtTaGFyZFJlcG9ydBIiCgRzcGVjGAEgASgLMhQuaGVkZGxlLnYxLlNoYXJkU3BlYxImCgZzdGF0dXMYAiABKAsyFi5oZWRkbGUudjEuU2hhcmRTdGF0dXMqWwoJTGlua0xheWVyEhoKFkxJTktfTEFZRVJfVU5TUEVDSUZJRUQQABIZChVMSU5LX0xBWUVSX0lORklOSUJBTkQQARIXChNMSU5LX0xBWUVSX0VUSEVSTkVUEAIquAEKCU5vZGVTdGF0ZRIaChZOT0RFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQTk9ERV9TVEFURV9SRUFEWRABEhcKE05PREVfU1RBVEVfQ09SRE9ORUQQAhIXChNOT0RFX1NUQVRFX0RSQUlOSU5HEAMSFgoSTk9ERV9TVEFURV9EUkFJTkVEEAQSGgoWTk9ERV9TVEFURV9VTlJFQUNIQUJMRRAFEhMKD05PREVfU1RBVEVfTE9TVBAGKuoBCgxSZXBsaWNhU3RhdGUSHQoZUkVQTElDQV9TVEFURV9VTlNQRUNJRklFRBAAEhkKFVJFUExJQ0FfU1RBVEVfUExBQ0lORxABEhoKFlJFUExJQ0FfU1RBVEVfU1RBUlRJTkcQAhIXChNSRVBMSUNBX1NUQVRFX1JFQURZEAMSGgoWUkVQTElDQV9TVEFURV9EUkFJTklORxAEEhoKFlJFUExJQ0FfU1RBVEVfU1RPUFBJTkcQBRIZChVSRVBMSUNBX1NUQVRFX1NUT1BQRUQQBhIYChRSRVBMSUNBX1NUQVRFX0ZBSUxFRBAHKo0CCgpTaGFyZFN0YXRlEhsKF1NIQVJEX1NUQVRFX1VOU1BFQ0lGSUVEEAASGQoVU0hBUkRfU1RBVEVfUFJFUEFSSU5HEAESGAoUU0hBUkRfU1RBVEVfU1RBUlRJTkcQAhIXChNTSEFSRF9TVEFURV9MT0FESU5HEAMSFQoRU0hBUkRfU1RBVEVfUkVBRFkQBBIYChRTSEFSRF9TVEFURV9ERUdSQURFRBAFEhgKFFNIQVJEX1NUQVRFX0RSQUlOSU5HEAYSGAoUU0hBUkRfU1RBVEVfU1RPUFBJTkcQBxIXChNTSEFSRF9TVEFURV9TVE9QUEVEEAgSFgoSU0hBUkRfU1RBVEVfRkFJTEVEEAliBnByb3RvMw");
+  fileDesc("ChVoZWRkbGUvdjEvdHlwZXMucHJvdG8SCWhlZGRsZS52MSIqCghSZXZpc2lvbhIMCgR0ZXJtGAEgASgEEhAKCHNlcXVlbmNlGAIgASgEIrUECgNHcHUSDQoFaW5kZXgYASABKA0SDAoEdXVpZBgCIAEoCRIMCgRuYW1lGAMgASgJEhEKCWdwdV9jbGFzcxgEIAEoCRISCgpwY2lfYnVzX2lkGAUgASgJEh0KEG1lbW9yeV90b3RhbF9taWIYBiABKA1IAIgBARIcCg9tZW1vcnlfdXNlZF9taWIYByABKA1IAYgBARIfChJjb21wdXRlX2NhcGFiaWxpdHkYCCABKAlIAogBARIWCgludW1hX25vZGUYCSABKAVIA4gBARIaCg1udmxpbmtfY2xpcXVlGAogASgNSASIAQESJAoIcHJvYmxlbXMYCyADKAsyEi5oZWRkbGUudjEuUHJvYmxlbRIgChN1dGlsaXphdGlvbl9wZXJjZW50GAwgASgNSAWIAQESIAoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgNIAEoBUgGiAEBEhoKDW52bGlua19kb21haW4YDiABKAlIB4gBARIiCgVwbGFjZRgPIAEoCzITLmhlZGRsZS52MS5HcHVQbGFjZUITChFfbWVtb3J5X3RvdGFsX21pYkISChBfbWVtb3J5X3VzZWRfbWliQhUKE19jb21wdXRlX2NhcGFiaWxpdHlCDAoKX251bWFfbm9kZUIQCg5fbnZsaW5rX2NsaXF1ZUIWChRfdXRpbGl6YXRpb25fcGVyY2VudEIWChRfdGVtcGVyYXR1cmVfY2Vsc2l1c0IQCg5fbnZsaW5rX2RvbWFpbiKIAQoIR3B1UGxhY2USJAoEaGNhcxgBIAMoCzIWLmhlZGRsZS52MS5IY2FEaXN0YW5jZRIXCgpwY2llX3dpZHRoGAIgASgNSACIAQESGwoOcGNpZV93aWR0aF9tYXgYAyABKA1IAYgBAUINCgtfcGNpZV93aWR0aEIRCg9fcGNpZV93aWR0aF9tYXgiLQoLSGNhRGlzdGFuY2USDAoEbmFtZRgBIAEoCRIQCghkaXN0YW5jZRgCIAEoCSI5CgdQcm9ibGVtEg4KBnJlYXNvbhgBIAEoCRIOCgZkZXRhaWwYAiABKAkSDgoGcmVtZWR5GAMgASgJIrUCCgNIY2ESDAoEbmFtZRgBIAEoCRIMCgRwb3J0GAIgASgNEigKCmxpbmtfbGF5ZXIYAyABKA4yFC5oZWRkbGUudjEuTGlua0xheWVyEg4KBmFjdGl2ZRgEIAEoCBIWCglyYXRlX2dicHMYBSABKA1IAIgBARIWCgludW1hX25vZGUYBiABKAVIAYgBARIOCgZmYWJyaWMYByABKAkSJAoIcHJvYmxlbXMYCCADKAsyEi5oZWRkbGUudjEuUHJvYmxlbRIbCg5yb2NlX2dpZF9pbmRleBgJIAEoDUgCiAEBEhcKCnBjaV9idXNfaWQYCiABKAlIA4gBAUIMCgpfcmF0ZV9nYnBzQgwKCl9udW1hX25vZGVCEQoPX3JvY2VfZ2lkX2luZGV4Qg0KC19wY2lfYnVzX2lkIlwKBkZhYnJpYxIMCgRuYW1lGAEgASgJEhYKCXJhdGVfZ2JwcxgCIAEoDUgAiAEBEhAKCGRlZ3JhZGVkGAMgASgIEgwKBGhjYXMYBCADKAlCDAoKX3JhdGVfZ2JwcyJbCgZFbmdpbmUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgwKBHBhdGgYAyABKAkSJAoIcHJvYmxlbXMYBCADKAsyEi5oZWRkbGUudjEuUHJvYmxlbSJQCghNb2RlbERpchIMCgRwYXRoGAEgASgJEhcKCmZyZWVfYnl0ZXMYAiABKARIAIgBARIOCgZzaGFyZWQYAyABKAhCDQoLX2ZyZWVfYnl0ZXMiLQoJTW9kZWxGaWxlEgwKBHBhdGgYASABKAkSEgoKc2l6ZV9ieXRlcxgCIAEoBCKzBQoJSW52ZW50b3J5EhAKCGhvc3RuYW1lGAEgASgJEgoKAm9zGAIgASgJEgwKBGFyY2gYAyABKAkSEQoJY3B1X2NvdW50GAQgASgNEhkKDG1lbW9yeV9ieXRlcxgFIAEoBEgAiAEBEhYKDmRyaXZlcl92ZXJzaW9uGAYgASgJEhwKBGdwdXMYByADKAsyDi5oZWRkbGUudjEuR3B1EhwKBGhjYXMYCCADKAsyDi5oZWRkbGUudjEuSGNhEiIKB2ZhYnJpY3MYCSADKAsyES5oZWRkbGUudjEuRmFicmljEiIKB2VuZ2luZXMYCiADKAsyES5oZWRkbGUudjEuRW5naW5lEhYKDmVuZ2luZXNfcHJvYmVkGAsgASgIEicKCm1vZGVsX2RpcnMYDCADKAsyEy5oZWRkbGUudjEuTW9kZWxEaXISKQoLbW9kZWxfZmlsZXMYDSADKAsyFC5oZWRkbGUudjEuTW9kZWxGaWxlEhsKE21vZGVsX2ZpbGVzX3ByZXNlbnQYDiABKAgSGQoRZW5naW5lX3BvcnRfZmlyc3QYDyABKA0SGAoQZW5naW5lX3BvcnRfbGFzdBgQIAEoDRIZChFlbmdpbmVfcG9ydF9ibG9jaxgRIAEoDRIkCghwcm9ibGVtcxgSIAMoCzISLmhlZGRsZS52MS5Qcm9ibGVtEjAKBmxhYmVscxgTIAMoCzIgLmhlZGRsZS52MS5JbnZlbnRvcnkuTGFiZWxzRW50cnkSHAoUbWFuYWdlbWVudF9pbnRlcmZhY2UYFCABKAkSIQoEbG9hZBgVIAEoCzITLmhlZGRsZS52MS5Ob2RlTG9hZBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQg8KDV9tZW1vcnlfYnl0ZXMikwEKCE5vZGVMb2FkEhQKB2xvYWRfMW0YASABKAFIAIgBARIjChZtZW1vcnlfYXZhaWxhYmxlX2J5dGVzGAIgASgESAGIAQESJQoGc2hhcmRzGAMgAygLMhUuaGVkZGxlLnYxLlNoYXJkVXNhZ2VCCgoIX2xvYWRfMW1CGQoXX21lbW9yeV9hdmFpbGFibGVfYnl0ZXMi5gEKClNoYXJkVXNhZ2USEAoIc2hhcmRfaWQYASABKAkSGAoLY3B1X3BlcmNlbnQYAiABKAFIAIgBARIZCgxtZW1vcnlfYnl0ZXMYAyABKARIAYgBARIbCg5ncHVfbWVtb3J5X21pYhgEIAEoDUgCiAEBEiQKF2dwdV91dGlsaXphdGlvbl9wZXJjZW50GAUgASgNSAOIAQFCDgoMX2NwdV9wZXJjZW50Qg8KDV9tZW1vcnlfYnl0ZXNCEQoPX2dwdV9tZW1vcnlfbWliQhoKGF9ncHVfdXRpbGl6YXRpb25fcGVyY2VudCIlCgZHcHVSZWYSDQoFaW5kZXgYASABKA0SDAoEdXVpZBgCIAEoCSIkCgZIY2FSZWYSDAoEbmFtZRgBIAEoCRIMCgRwb3J0GAIgASgNIp4FCglTaGFyZFNwZWMSEAoIc2hhcmRfaWQYASABKAkSEgoKcmVwbGljYV9pZBgCIAEoCRIMCgRyYW5rGAMgASgNEhMKC3NoYXJkX2NvdW50GAQgASgNEg8KB2F0dGVtcHQYBSABKA0SDQoFbW9kZWwYBiABKAkSDwoHcHJvZmlsZRgHIAEoCRITCgtmaW5nZXJwcmludBgIIAEoCRIOCgZlbmdpbmUYCSABKAkSFgoOZW5naW5lX3ZlcnNpb24YCiABKAkSDgoGc291cmNlGAsgASgJEgoKAnRwGAwgASgNEgoKAnBwGA0gASgNEgoKAmRwGA4gASgNEh8KBGdwdXMYDyADKAsyES5oZWRkbGUudjEuR3B1UmVmEg4KBmZhYnJpYxgQIAEoCRIfCgRoY2FzGBEgAygLMhEuaGVkZGxlLnYxLkhjYVJlZhISCgpwb3J0X2ZpcnN0GBIgASgNEhIKCnBvcnRfY291bnQYEyABKA0SFgoObGVhZGVyX2FkZHJlc3MYFCABKAkSEwoLbGVhZGVyX3BvcnQYFSABKA0SDAoEYXJncxgWIAMoCRIqCgNlbnYYFyADKAsyHS5oZWRkbGUudjEuU2hhcmRTcGVjLkVudkVudHJ5EhMKC2xhdW5jaF9tb2RlGBggASgJEhoKEnN0YXJ0dXBfdGltZW91dF9tcxgZIAEoDRIXCg9zdG9wX3RpbWVvdXRfbXMYGiABKA0SEgoKdW5zYWZlX2VudhgbIAEoCBIUCgxtZW1vcnlfYnl0ZXMYHCABKAQSJQoIbGl2ZW5lc3MYHSABKAsyEy5oZWRkbGUudjEuTGl2ZW5lc3MaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJSCghMaXZlbmVzcxIYChB0b2tlbl90aW1lb3V0X21zGAEgASgNEhUKDWh1bmdfYWZ0ZXJfbXMYAiABKA0SFQoNZmFpbF9hZnRlcl9tcxgDIAEoDSJPCgpFeGl0UmVjb3JkEhEKBGNvZGUYASABKAVIAIgBARIOCgZzaWduYWwYAiABKAkSFQoNb3V0X29mX21lbW9yeRgDIAEoCEIHCgVfY29kZSL1AwoLU2hhcmRTdGF0dXMSEAoIc2hhcmRfaWQYASABKAkSEgoKcmVwbGljYV9pZBgCIAEoCRIkCgVzdGF0ZRgDIAEoDjIVLmhlZGRsZS52MS5TaGFyZFN0YXRlEiUKCHJldmlzaW9uGAQgASgLMhMuaGVkZGxlLnYxLlJldmlzaW9uEg8KB2F0dGVtcHQYBSABKA0SDgoGcmVhc29uGAYgASgJEg8KB21lc3NhZ2UYByABKAkSEQoJcGVybWFuZW50GAggASgIEhAKA3BpZBgJIAEoDUgAiAEBEg8KB2FkZHJlc3MYCiABKAkSDwoHYXBpX2tleRgLIAEoCRIjCgRleGl0GAwgASgLMhUuaGVkZGxlLnYxLkV4aXRSZWNvcmQSEAoIbG9nX3RhaWwYDSADKAkSEwoLaW5fc3RhdGVfbXMYDiABKAQSHQoQcnVubmluZ19yZXF1ZXN0cxgPIAEoDUgBiAEBEh0KEHdhaXRpbmdfcmVxdWVzdHMYECABKA1IAogBARIaCg1tYXhfbW9kZWxfbGVuGBEgASgNSAOIAQESEAoIcHJvZ3Jlc3MYEiABKAlCBgoEX3BpZEITChFfcnVubmluZ19yZXF1ZXN0c0ITChFfd2FpdGluZ19yZXF1ZXN0c0IQCg5fbWF4X21vZGVsX2xlbiJZCgtTaGFyZFJlcG9ydBIiCgRzcGVjGAEgASgLMhQuaGVkZGxlLnYxLlNoYXJkU3BlYxImCgZzdGF0dXMYAiABKAsyFi5oZWRkbGUudjEuU2hhcmRTdGF0dXMqWwoJTGlua0xheWVyEhoKFkxJTktfTEFZRVJfVU5TUEVDSUZJRUQQABIZChVMSU5LX0xBWUVSX0lORklOSUJBTkQQARIXChNMSU5LX0xBWUVSX0VUSEVSTkVUEAIquAEKCU5vZGVTdGF0ZRIaChZOT0RFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQTk9ERV9TVEFURV9SRUFEWRABEhcKE05PREVfU1RBVEVfQ09SRE9ORUQQAhIXChNOT0RFX1NUQVRFX0RSQUlOSU5HEAMSFgoSTk9ERV9TVEFURV9EUkFJTkVEEAQSGgoWTk9ERV9TVEFURV9VTlJFQUNIQUJMRRAFEhMKD05PREVfU1RBVEVfTE9TVBAGKuoBCgxSZXBsaWNhU3RhdGUSHQoZUkVQTElDQV9TVEFURV9VTlNQRUNJRklFRBAAEhkKFVJFUExJQ0FfU1RBVEVfUExBQ0lORxABEhoKFlJFUExJQ0FfU1RBVEVfU1RBUlRJTkcQAhIXChNSRVBMSUNBX1NUQVRFX1JFQURZEAMSGgoWUkVQTElDQV9TVEFURV9EUkFJTklORxAEEhoKFlJFUExJQ0FfU1RBVEVfU1RPUFBJTkcQBRIZChVSRVBMSUNBX1NUQVRFX1NUT1BQRUQQBhIYChRSRVBMSUNBX1NUQVRFX0ZBSUxFRBAHKo0CCgpTaGFyZFN0YXRlEhsKF1NIQVJEX1NUQVRFX1VOU1BFQ0lGSUVEEAASGQoVU0hBUkRfU1RBVEVfUFJFUEFSSU5HEAESGAoUU0hBUkRfU1RBVEVfU1RBUlRJTkcQAhIXChNTSEFSRF9TVEFURV9MT0FESU5HEAMSFQoRU0hBUkRfU1RBVEVfUkVBRFkQBBIYChRTSEFSRF9TVEFURV9ERUdSQURFRBAFEhgKFFNIQVJEX1NUQVRFX0RSQUlOSU5HEAYSGAoUU0hBUkRfU1RBVEVfU1RPUFBJTkcQBxIXChNTSEFSRF9TVEFURV9TVE9QUEVEEAgSFgoSU0hBUkRfU1RBVEVfRkFJTEVEEAliBnByb3RvMw");
 
 /**
  * Orders decisions of control. A receiver refuses a revision lower than the highest it has accepted.
@@ -128,6 +128,20 @@ export type Gpu = Message<"heddle.v1.Gpu"> & {
    * @generated from field: optional int32 temperature_celsius = 13;
    */
   temperatureCelsius?: number | undefined;
+
+  /**
+   * Names the NVLink domain that spans nodes, "<clusterUuid>/<cliqueId>"; absent for none, or unknown.
+   *
+   * @generated from field: optional string nvlink_domain = 14;
+   */
+  nvlinkDomain?: string | undefined;
+
+  /**
+   * Where it is on the PCI bus; absent is unknown.
+   *
+   * @generated from field: heddle.v1.GpuPlace place = 15;
+   */
+  place?: GpuPlace | undefined;
 };
 
 /**
@@ -136,6 +150,65 @@ export type Gpu = Message<"heddle.v1.Gpu"> & {
  */
 export const GpuSchema: GenMessage<Gpu> = /*@__PURE__*/
   messageDesc(file_heddle_v1_types, 1);
+
+/**
+ * What of the machine is near a GPU.
+ *
+ * @generated from message heddle.v1.GpuPlace
+ */
+export type GpuPlace = Message<"heddle.v1.GpuPlace"> & {
+  /**
+   * Nearest first.
+   *
+   * @generated from field: repeated heddle.v1.HcaDistance hcas = 1;
+   */
+  hcas: HcaDistance[];
+
+  /**
+   * Lanes that the card uses, and that it could use.
+   *
+   * @generated from field: optional uint32 pcie_width = 2;
+   */
+  pcieWidth?: number | undefined;
+
+  /**
+   * @generated from field: optional uint32 pcie_width_max = 3;
+   */
+  pcieWidthMax?: number | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.GpuPlace.
+ * Use `create(GpuPlaceSchema)` to create a new message.
+ */
+export const GpuPlaceSchema: GenMessage<GpuPlace> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_types, 2);
+
+/**
+ * @generated from message heddle.v1.HcaDistance
+ */
+export type HcaDistance = Message<"heddle.v1.HcaDistance"> & {
+  /**
+   * For example "mlx5_0".
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * "PIX", "PXB", "PHB", "NODE" or "SYS", as nvidia-smi topo -m has them, the nearest first.
+   *
+   * @generated from field: string distance = 2;
+   */
+  distance: string;
+};
+
+/**
+ * Describes the message heddle.v1.HcaDistance.
+ * Use `create(HcaDistanceSchema)` to create a new message.
+ */
+export const HcaDistanceSchema: GenMessage<HcaDistance> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_types, 3);
 
 /**
  * Something wrong with a node or a part of it, in words an operator can act on.
@@ -168,7 +241,7 @@ export type Problem = Message<"heddle.v1.Problem"> & {
  * Use `create(ProblemSchema)` to create a new message.
  */
 export const ProblemSchema: GenMessage<Problem> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 2);
+  messageDesc(file_heddle_v1_types, 4);
 
 /**
  * One port of an RDMA adapter.
@@ -219,6 +292,21 @@ export type Hca = Message<"heddle.v1.Hca"> & {
    * @generated from field: repeated heddle.v1.Problem problems = 8;
    */
   problems: Problem[];
+
+  /**
+   * Entry of the GID table for RoCE v2 over the port's own IPv4 address; absent for InfiniBand, and
+   * where there is none.
+   *
+   * @generated from field: optional uint32 roce_gid_index = 9;
+   */
+  roceGidIndex?: number | undefined;
+
+  /**
+   * Normalised "0000:3d:00"; absent is unknown.
+   *
+   * @generated from field: optional string pci_bus_id = 10;
+   */
+  pciBusId?: string | undefined;
 };
 
 /**
@@ -226,7 +314,7 @@ export type Hca = Message<"heddle.v1.Hca"> & {
  * Use `create(HcaSchema)` to create a new message.
  */
 export const HcaSchema: GenMessage<Hca> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 3);
+  messageDesc(file_heddle_v1_types, 5);
 
 /**
  * A declared fabric that this node can use now.
@@ -264,7 +352,7 @@ export type Fabric = Message<"heddle.v1.Fabric"> & {
  * Use `create(FabricSchema)` to create a new message.
  */
 export const FabricSchema: GenMessage<Fabric> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 4);
+  messageDesc(file_heddle_v1_types, 6);
 
 /**
  * An engine the node has probed.
@@ -300,7 +388,7 @@ export type Engine = Message<"heddle.v1.Engine"> & {
  * Use `create(EngineSchema)` to create a new message.
  */
 export const EngineSchema: GenMessage<Engine> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 5);
+  messageDesc(file_heddle_v1_types, 7);
 
 /**
  * A directory in which weights are looked for.
@@ -329,7 +417,7 @@ export type ModelDir = Message<"heddle.v1.ModelDir"> & {
  * Use `create(ModelDirSchema)` to create a new message.
  */
 export const ModelDirSchema: GenMessage<ModelDir> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 6);
+  messageDesc(file_heddle_v1_types, 8);
 
 /**
  * A weights file or folder found under a model directory.
@@ -353,7 +441,7 @@ export type ModelFile = Message<"heddle.v1.ModelFile"> & {
  * Use `create(ModelFileSchema)` to create a new message.
  */
 export const ModelFileSchema: GenMessage<ModelFile> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 7);
+  messageDesc(file_heddle_v1_types, 9);
 
 /**
  * Everything a node knows of itself. Sent whole with every registration.
@@ -470,6 +558,13 @@ export type Inventory = Message<"heddle.v1.Inventory"> & {
    * @generated from field: string management_interface = 20;
    */
   managementInterface: string;
+
+  /**
+   * Absent is unknown.
+   *
+   * @generated from field: heddle.v1.NodeLoad load = 21;
+   */
+  load?: NodeLoad | undefined;
 };
 
 /**
@@ -477,7 +572,85 @@ export type Inventory = Message<"heddle.v1.Inventory"> & {
  * Use `create(InventorySchema)` to create a new message.
  */
 export const InventorySchema: GenMessage<Inventory> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 8);
+  messageDesc(file_heddle_v1_types, 10);
+
+/**
+ * How busy a node is, beside its GPUs. What is absent is unknown.
+ *
+ * @generated from message heddle.v1.NodeLoad
+ */
+export type NodeLoad = Message<"heddle.v1.NodeLoad"> & {
+  /**
+   * Processes that ran or waited for a CPU or a disk, on average over the last minute.
+   *
+   * @generated from field: optional double load_1m = 1;
+   */
+  load1m?: number | undefined;
+
+  /**
+   * What programs could still be given.
+   *
+   * @generated from field: optional uint64 memory_available_bytes = 2;
+   */
+  memoryAvailableBytes?: bigint | undefined;
+
+  /**
+   * @generated from field: repeated heddle.v1.ShardUsage shards = 3;
+   */
+  shards: ShardUsage[];
+};
+
+/**
+ * Describes the message heddle.v1.NodeLoad.
+ * Use `create(NodeLoadSchema)` to create a new message.
+ */
+export const NodeLoadSchema: GenMessage<NodeLoad> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_types, 11);
+
+/**
+ * What the processes of a shard take of its node. What is absent is unknown.
+ *
+ * @generated from message heddle.v1.ShardUsage
+ */
+export type ShardUsage = Message<"heddle.v1.ShardUsage"> & {
+  /**
+   * @generated from field: string shard_id = 1;
+   */
+  shardId: string;
+
+  /**
+   * Of one CPU: 250 are two and a half.
+   *
+   * @generated from field: optional double cpu_percent = 2;
+   */
+  cpuPercent?: number | undefined;
+
+  /**
+   * @generated from field: optional uint64 memory_bytes = 3;
+   */
+  memoryBytes?: bigint | undefined;
+
+  /**
+   * Over all its GPUs.
+   *
+   * @generated from field: optional uint32 gpu_memory_mib = 4;
+   */
+  gpuMemoryMib?: number | undefined;
+
+  /**
+   * On average over its GPUs, 0 to 100.
+   *
+   * @generated from field: optional uint32 gpu_utilization_percent = 5;
+   */
+  gpuUtilizationPercent?: number | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.ShardUsage.
+ * Use `create(ShardUsageSchema)` to create a new message.
+ */
+export const ShardUsageSchema: GenMessage<ShardUsage> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_types, 12);
 
 /**
  * A GPU that a shard is given.
@@ -501,7 +674,7 @@ export type GpuRef = Message<"heddle.v1.GpuRef"> & {
  * Use `create(GpuRefSchema)` to create a new message.
  */
 export const GpuRefSchema: GenMessage<GpuRef> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 9);
+  messageDesc(file_heddle_v1_types, 13);
 
 /**
  * One port of an HCA that a shard is given.
@@ -525,7 +698,7 @@ export type HcaRef = Message<"heddle.v1.HcaRef"> & {
  * Use `create(HcaRefSchema)` to create a new message.
  */
 export const HcaRefSchema: GenMessage<HcaRef> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 10);
+  messageDesc(file_heddle_v1_types, 14);
 
 /**
  * A replica's part on one node, with everything the agent needs to start it.
@@ -694,6 +867,13 @@ export type ShardSpec = Message<"heddle.v1.ShardSpec"> & {
    * @generated from field: uint64 memory_bytes = 28;
    */
   memoryBytes: bigint;
+
+  /**
+   * Absent: the agent's own.
+   *
+   * @generated from field: heddle.v1.Liveness liveness = 29;
+   */
+  liveness?: Liveness | undefined;
 };
 
 /**
@@ -701,7 +881,42 @@ export type ShardSpec = Message<"heddle.v1.ShardSpec"> & {
  * Use `create(ShardSpecSchema)` to create a new message.
  */
 export const ShardSpecSchema: GenMessage<ShardSpec> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 11);
+  messageDesc(file_heddle_v1_types, 15);
+
+/**
+ * When an engine that answers is taken for one that hangs. Milliseconds; 0 is the agent's own.
+ *
+ * @generated from message heddle.v1.Liveness
+ */
+export type Liveness = Message<"heddle.v1.Liveness"> & {
+  /**
+   * How long an idle engine may take for one token.
+   *
+   * @generated from field: uint32 token_timeout_ms = 1;
+   */
+  tokenTimeoutMs: number;
+
+  /**
+   * Requests run and no work is done for so long: degraded.
+   *
+   * @generated from field: uint32 hung_after_ms = 2;
+   */
+  hungAfterMs: number;
+
+  /**
+   * The same for so long: ended.
+   *
+   * @generated from field: uint32 fail_after_ms = 3;
+   */
+  failAfterMs: number;
+};
+
+/**
+ * Describes the message heddle.v1.Liveness.
+ * Use `create(LivenessSchema)` to create a new message.
+ */
+export const LivenessSchema: GenMessage<Liveness> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_types, 16);
 
 /**
  * How an engine's process ended.
@@ -732,7 +947,7 @@ export type ExitRecord = Message<"heddle.v1.ExitRecord"> & {
  * Use `create(ExitRecordSchema)` to create a new message.
  */
 export const ExitRecordSchema: GenMessage<ExitRecord> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 12);
+  messageDesc(file_heddle_v1_types, 17);
 
 /**
  * What the agent sees of a shard.
@@ -858,7 +1073,7 @@ export type ShardStatus = Message<"heddle.v1.ShardStatus"> & {
  * Use `create(ShardStatusSchema)` to create a new message.
  */
 export const ShardStatusSchema: GenMessage<ShardStatus> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 13);
+  messageDesc(file_heddle_v1_types, 18);
 
 /**
  * A shard as a node reports it with its registration: enough to adopt it.
@@ -882,7 +1097,7 @@ export type ShardReport = Message<"heddle.v1.ShardReport"> & {
  * Use `create(ShardReportSchema)` to create a new message.
  */
 export const ShardReportSchema: GenMessage<ShardReport> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_types, 14);
+  messageDesc(file_heddle_v1_types, 19);
 
 /**
  * @generated from enum heddle.v1.LinkLayer
