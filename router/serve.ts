@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { logger } from "@heddle/common/log";
+import { reservedTokens } from "./core/admission/reserved_tokens.ts";
 import { parseForm } from "./core/form/form_request.ts";
 import { ANONYMOUS, type Caller } from "./core/request/caller.ts";
 import { forwardedHeaders } from "./core/request/forwarded_headers.ts";
@@ -104,7 +105,7 @@ async function travel(exchange: Exchange, parts: ServeParts, begun: Begun): Prom
   const reserved = timed(
     "limit",
     // What only counts tokens takes none.
-    parts.limits.reserve(caller.value, route.metered ? parsed.value.promptTokensEstimate : 0),
+    parts.limits.reserve(caller.value, route.metered ? reservedTokens(parsed.value) : 0),
   );
   if (reserved.kind === "end") return { ...readable, outcome: reserved.outcome };
   using reservation = reserved.value;

@@ -47,6 +47,7 @@ export function parseForm(
     wantsUsage: true,
     embeddingEncoding: "float",
     promptTokensEstimate: Math.ceil(form.bytes / BYTES_PER_TOKEN),
+    answerTokensMax: undefined,
     answerHeaders: dropped === "" ? {} : { "x-heddle-dropped": dropped },
     contentType: form.contentType,
     body: (servedName) =>

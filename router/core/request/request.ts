@@ -22,6 +22,8 @@ export interface ParsedRequest {
   /** How the vectors of an embeddings answer are to come. */
   readonly embeddingEncoding: EmbeddingEncoding;
   readonly promptTokensEstimate: number;
+  /** Most tokens that all its answers together may have; undefined when it does not say. */
+  readonly answerTokensMax: number | undefined;
   /** What every answer to it says in its headers. */
   readonly answerHeaders: Readonly<Record<string, string>>;
   readonly contentType: string;
@@ -80,6 +82,7 @@ export function parseRequest(
     wantsUsage: stream && usage === undefined,
     embeddingEncoding: read("encoding_format") === "base64" ? "base64" : "float",
     promptTokensEstimate: estimatePromptTokens(body),
+    answerTokensMax: answerTokensMax(read),
     answerHeaders: {
       ...(control.length === 0 ? {} : { "x-heddle-dropped": control.join(", ") }),
       ...(route.name === "responses" ? { "x-heddle-store": "false" } : {}),
@@ -95,6 +98,20 @@ export function parseRequest(
       ),
     ],
   });
+}
+
+/** What bounds an answer, by the names that the routes have for it. */
+const ANSWER_BOUNDS = ["max_completion_tokens", "max_tokens", "max_output_tokens"] as const;
+
+function answerTokensMax(read: (key: string) => unknown): number | undefined {
+  const bounds = ANSWER_BOUNDS.map(read).filter((bound) => isCount(bound));
+  if (bounds.length === 0) return undefined;
+  const choices = read("n");
+  return Math.min(...bounds) * (isCount(choices) ? Math.max(1, choices) : 1);
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
 /** An engine that stores keeps every answer in its memory, and no later request would find it. */

@@ -135,3 +135,13 @@ Deno.test("parseRequest() refuses a Responses request that needs what nobody kee
   );
   equal(parse('{"model":"m","prompt":"once"}', "/v1/completions").kind, "next");
 });
+
+Deno.test("parseRequest() reads what bounds the answer, for all choices together", () => {
+  const bound = (text: string, path?: string) => parsed(text, path).answerTokensMax;
+  equal(bound('{"model":"m"}'), undefined);
+  equal(bound('{"model":"m","max_tokens":10}'), 10);
+  equal(bound('{"model":"m","max_tokens":10,"max_completion_tokens":7}'), 7);
+  equal(bound('{"model":"m","max_tokens":10,"n":3}'), 30);
+  equal(bound('{"model":"m","max_tokens":-1}'), undefined);
+  equal(bound('{"model":"m","max_output_tokens":5,"input":"x"}', "/v1/responses"), 5);
+});

@@ -1,7 +1,7 @@
 /** Who may call: everyone on loopback, or who shows a key of a file. Keys are kept as hashes only. */
 import { createHash } from "node:crypto";
 import { errorText, HeddleError } from "@heddle/proto/error";
-import { ANONYMOUS, type Caller } from "../../core/request/caller.ts";
+import { ANONYMOUS, type Caller, plainCaller } from "../../core/request/caller.ts";
 import { findCredential, type RequestHeaders } from "../../core/request/credential.ts";
 import { next, refuse, type Step } from "../../core/request/outcome.ts";
 
@@ -34,7 +34,7 @@ export async function readKeyring(file: string): Promise<Keyring> {
     text.split("\n").map((line) => line.replace(/#.*$/, "").trim()).filter((key) => key !== "")
       .map((key) => {
         const hash = hashOf(key);
-        return [hash, { id: hash.slice(0, 12) }] as const;
+        return [hash, plainCaller(hash.slice(0, 12))] as const;
       }),
   );
   if (callers.size === 0) {
