@@ -79,7 +79,10 @@ Deno.test("heddle-control may not read outside of its folders, and says so in on
   await using made = await place(ANY_PORTS);
   const { code, err } = await outcome(made.program("--config", "/etc/shadow"));
   equal(code, 2);
-  match(err, /^heddle-control: Cannot read \/etc\/shadow: Requires read access[^\n]*\n$/);
+  match(
+    err,
+    /^heddle-control: Cannot read \/etc\/shadow: this program's permissions do not include it[^\n]*\n$/,
+  );
   await Deno.writeTextFile(
     `${made.folder}/control.yaml`,
     ANY_PORTS.replaceAll("STATE/state", "/etc/heddle-state"),

@@ -39,6 +39,8 @@ export function reconcile(world: World, now: EpochMs): Plan {
   forgetGone(pass);
   commandShards(pass);
   wakeForTime(pass);
+  // What was decided may have made room, or another's turn: that is for a pass that sees it recorded.
+  if (pass.actions.length > 0) wakeAt(pass, now + 1);
   return {
     actions: inOrder(pass.actions),
     waiting: pass.waiting,
@@ -72,7 +74,6 @@ function forgetGone(pass: Pass): void {
     if (!gone) continue;
     for (const shard of replica.shards) keep(pass, shard.id);
     act(pass, { kind: "forget_replica", replica: id });
-    wakeAt(pass, pass.now + 1);
   }
 }
 

@@ -2,7 +2,7 @@ import { deepEqual, equal } from "node:assert/strict";
 import fc from "fast-check";
 import { checkPlan } from "./check_plan.ts";
 import type { EpochMs } from "./ids.ts";
-import type { Plan } from "./plan.ts";
+import type { Action, Plan } from "./plan.ts";
 import { publish } from "./publish.ts";
 import { reconcile } from "./reconcile.ts";
 import { record } from "./deciding/record.ts";
@@ -33,14 +33,33 @@ function onEveryPass(check: (world: World, plan: Plan, now: EpochMs) => void): v
   equal(passes > 1_000, true, `${passes} passes`);
 }
 
-Deno.test("reconcile() decides nothing new once its actions are in flight", () => {
+/** Passes that one moment may take until nothing is left to decide. */
+const PASSES_TO_REST = 40;
+
+Deno.test("reconcile() comes to rest, asks for a pass until then, and says nothing twice", () => {
   onEveryPass((world, plan, now) => {
-    const after = reconcile(record(world, plan, now), now);
-    // What was forgotten makes room that this pass did not give away yet.
-    if (plan.actions.some((action) => action.kind === "forget_replica")) return;
-    deepEqual(after.actions, []);
+    const said = new Set<string>();
+    let current = world;
+    let next = plan;
+    for (let pass = 1; next.actions.length > 0; pass++) {
+      equal(pass <= PASSES_TO_REST, true, `still deciding: ${next.actions.map(spoken).join(", ")}`);
+      equal(next.wakeAt, now + 1);
+      for (const action of next.actions) {
+        const words = spoken(action);
+        equal(said.has(words), false, words);
+        said.add(words);
+      }
+      current = record(current, next, now);
+      next = reconcile(current, now);
+    }
   });
 });
+
+/** A decision without what makes two of them differ although they ask for the same thing. */
+function spoken(action: Action): string {
+  const subject = "shard" in action ? action.shard : "replica" in action ? action.replica : "";
+  return `${action.kind} ${subject}`;
+}
 
 Deno.test("reconcile() keeps, acts on, or explains every shard exactly once", () => {
   onEveryPass((world, plan, now) => {
