@@ -19,6 +19,7 @@ import { viewReplicas } from "./core/views/replicas.ts";
 import type { World } from "./core/world.ts";
 import { adminRpc } from "./edge/admin/admin_rpc.ts";
 import type { Realm } from "./edge/caller.ts";
+import type { FleetCalls } from "./edge/router_rpc.ts";
 import { controlMetrics, type MetricSources } from "./edge/control_metrics.ts";
 import { readPostgresFiles } from "./edge/store/postgres/files.ts";
 import { openPostgresStore } from "./edge/store/postgres/store.ts";
@@ -160,7 +161,7 @@ function agentsOf(seat: Seat): ServiceImpl<typeof AgentService> {
   };
 }
 
-function routersOf(seat: Seat): ServiceImpl<typeof RouterService> {
+function routersOf(seat: Seat): FleetCalls {
   const routers = () => seat.demand("unavailable").routers;
   return {
     async *watch(request, context) {
@@ -182,6 +183,7 @@ function operatorsOf(seat: Seat, realm: Realm): ServiceImpl<typeof AdminService>
       now: () => MONOTONIC_CLOCK.now(),
     },
     seat,
+    audit: (limit) => leader().audit(limit),
     superseded: () => leader().catalogWatch.supersede(),
   });
 }

@@ -7,7 +7,6 @@ import { logger } from "@heddle/common/log";
 import { spawnTask } from "@heddle/common/task";
 import type { HeddleError } from "@heddle/proto/error";
 import type { AgentService } from "@heddle/proto/gen/agent";
-import type { RouterService } from "@heddle/proto/gen/router";
 import { MONOTONIC_CLOCK } from "./clock.ts";
 import type { Settings } from "./config.ts";
 import { judgeCatalog } from "./core/catalog/judge_catalog.ts";
@@ -18,7 +17,7 @@ import { CatalogWatch } from "./edge/catalog_watch.ts";
 import type { ControlMetrics } from "./edge/control_metrics.ts";
 import { LogRequests } from "./edge/log_requests.ts";
 import { NodeStreams } from "./edge/node_streams.ts";
-import { routerRpc } from "./edge/router_rpc.ts";
+import { type FleetCalls, routerRpc } from "./edge/router_rpc.ts";
 import type { Store, Stored } from "./edge/store/store.ts";
 import { WatchHub } from "./edge/watch/hub.ts";
 import { effectsOf, hooksOf } from "./effects.ts";
@@ -34,7 +33,9 @@ export interface Leadership {
   readonly logs: LogRequests;
   readonly catalogWatch: CatalogWatch;
   readonly agents: ServiceImpl<typeof AgentService>;
-  readonly routers: ServiceImpl<typeof RouterService>;
+  readonly routers: FleetCalls;
+  /** The newest so many audit records, newest first. */
+  readonly audit: Store["audit"];
   /** Nothing is decided or sent from here on; every stream ends with `reason`. Idempotent. */
   end(reason: HeddleError): Promise<void>;
 }
@@ -139,6 +140,7 @@ function startBrain(
     catalogWatch,
     agents: agentRpc({ realm, streams, logs, loop }),
     routers: routerRpc({ realm, hub, loop }),
+    audit: (limit) => store.audit(limit),
   };
 }
 

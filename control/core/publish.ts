@@ -14,7 +14,7 @@ import { settled } from "./facts/settled.ts";
 import { ending, leader, serving } from "./facts/shard_facts.ts";
 import type { EpochMs, NodeId, ReplicaId } from "./ids.ts";
 import type { Published, RemovalReason } from "./published.ts";
-import type { Replica, World } from "./world.ts";
+import type { Replica, Shard, World } from "./world.ts";
 
 /**
  * The world with its newest publication; the same world when routers have nothing to learn. A new
@@ -88,9 +88,16 @@ function endpointOf(world: World, replica: Replica, now: EpochMs): Plain<Endpoin
     weight: profile?.weight ?? before?.weight ?? 1,
     priority: profile?.priority ?? before?.priority ?? 0,
     draining: replica.draining !== undefined,
+    pool: poolOf(lead, profile?.gpu_class),
+    gpus: replica.shards.reduce((sum, shard) => sum + shard.spec.gpus.length, 0),
     degraded: replica.shards.some((shard) => shard.status?.state === "degraded"),
     ...(status.maxModelLen === undefined ? {} : { maxModelLen: status.maxModelLen }),
   };
+}
+
+// A node without a fabric is its own island.
+function poolOf({ spec, node }: Shard, gpuClass = "no-gpu"): string {
+  return `${spec.fabric === "" ? node : spec.fabric}/${gpuClass}`;
 }
 
 /** Why a replica is no endpoint for good; undefined while it is one, or may become one. */

@@ -18,10 +18,11 @@ export interface RouterRpcOptions {
   readonly loop: { dispatch(event: RouterEvent): Promise<void>; world(): World; now(): number };
 }
 
-/** The handlers of RouterService. */
-export function routerRpc({ realm, hub, loop }: RouterRpcOptions): ServiceImpl<
-  typeof RouterService
-> {
+/** The calls of RouterService that are about the fleet. */
+export type FleetCalls = Pick<ServiceImpl<typeof RouterService>, "watch" | "report" | "wake">;
+
+/** Their handlers. */
+export function routerRpc({ realm, hub, loop }: RouterRpcOptions): FleetCalls {
   // Only a router's Watch says its version; its reports come over the same connection.
   const versions = new Map<string, string>();
   return {

@@ -4,6 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { EffectiveLimit, Key, ModelPrice, Scope, UsageRecord, UsageRow } from "./tenancy_pb.ts";
+import { file_heddle_v1_tenancy } from "./tenancy_pb.ts";
 import type { Revision } from "./types_pb.ts";
 import { file_heddle_v1_types } from "./types_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/router.proto.
  */
 export const file_heddle_v1_router: GenFile = /*@__PURE__*/
-  fileDesc("ChZoZWRkbGUvdjEvcm91dGVyLnByb3RvEgloZWRkbGUudjEiTwoMV2F0Y2hSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRIWCg5yb3V0ZXJfdmVyc2lvbhgCIAEoCRIXCg9yb3V0ZXJfaW5zdGFuY2UYAyABKAkinwIKDVdhdGNoUmVzcG9uc2USJQoIcmV2aXNpb24YASABKAsyEy5oZWRkbGUudjEuUmV2aXNpb24SEAoIc25hcHNob3QYAiABKAgSFAoMc25hcHNob3RfZW5kGAMgASgIEiAKBm1vZGVscxgEIAMoCzIQLmhlZGRsZS52MS5Nb2RlbBIWCg5yZW1vdmVkX21vZGVscxgFIAMoCRImCgllbmRwb2ludHMYBiADKAsyEy5oZWRkbGUudjEuRW5kcG9pbnQSNQoRcmVtb3ZlZF9lbmRwb2ludHMYByADKAsyGi5oZWRkbGUudjEuUmVtb3ZlZEVuZHBvaW50EhUKDXNldHRsZWRfbm9kZXMYCCADKAkSDwoHc2V0dGxlZBgJIAEoCCLbAQoFTW9kZWwSDAoEbmFtZRgBIAEoCRIPCgdhbGlhc2VzGAIgAygJEhEKCWZhbGxiYWNrcxgDIAMoCRIXCg9yb3V0aW5nX3Byb2ZpbGUYBCABKAkSDgoGcmVhc29uGAUgASgJEhAKCHdha2VhYmxlGAYgASgIEhEKCWNyZWF0ZWRfcxgHIAEoAxIYCgtzbG9fdHRmdF9tcxgIIAEoDUgAiAEBEhgKC3Nsb190cG90X21zGAkgASgNSAGIAQFCDgoMX3Nsb190dGZ0X21zQg4KDF9zbG9fdHBvdF9tcyKHAgoIRW5kcG9pbnQSEgoKcmVwbGljYV9pZBgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEgwKBG5vZGUYBCABKAkSDgoGZW5naW5lGAUgASgJEg8KB3Byb2ZpbGUYBiABKAkSEwoLc2VydmVkX25hbWUYByABKAkSDwoHYXBpX2tleRgIIAEoCRIOCgZ3ZWlnaHQYCSABKA0SEAoIcHJpb3JpdHkYCiABKAUSEAoIZHJhaW5pbmcYCyABKAgSGgoNbWF4X21vZGVsX2xlbhgMIAEoDUgAiAEBEhAKCGRlZ3JhZGVkGA0gASgIQhAKDl9tYXhfbW9kZWxfbGVuIlcKD1JlbW92ZWRFbmRwb2ludBISCgpyZXBsaWNhX2lkGAEgASgJEjAKBnJlYXNvbhgCIAEoDjIgLmhlZGRsZS52MS5FbmRwb2ludFJlbW92YWxSZWFzb24irgEKDVJlcG9ydFJlcXVlc3QSDgoGcm91dGVyGAEgASgJEhcKD3JvdXRlcl9pbnN0YW5jZRgCIAEoCRIkCgdhcHBsaWVkGAMgASgLMhMuaGVkZGxlLnYxLlJldmlzaW9uEigKCHJlcGxpY2FzGAQgAygLMhYuaGVkZGxlLnYxLlJlcGxpY2FMb2FkEiQKBm1vZGVscxgFIAMoCzIULmhlZGRsZS52MS5Nb2RlbExvYWQiTQoLUmVwbGljYUxvYWQSEgoKcmVwbGljYV9pZBgBIAEoCRIRCglpbl9mbGlnaHQYAiABKA0SFwoPcmVzZXJ2ZWRfdG9rZW5zGAMgASgNIncKCU1vZGVsTG9hZBINCgVtb2RlbBgBIAEoCRIPCgd3YWl0aW5nGAIgASgNEhAKCHJlcXVlc3RzGAMgASgNEhAKCGZhaWx1cmVzGAQgASgNEhcKCnNsb19taXNzZXMYBSABKA1IAIgBAUINCgtfc2xvX21pc3NlcyJKCg5SZXBvcnRSZXNwb25zZRIQCghsZWFzZV9tcxgBIAEoDRImCgZvdGhlcnMYAiADKAsyFi5oZWRkbGUudjEuUmVwbGljYUxvYWQiLAoLV2FrZVJlcXVlc3QSDgoGcm91dGVyGAEgASgJEg0KBW1vZGVsGAIgASgJIkAKDFdha2VSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCBIOCgZyZWFzb24YAiABKAkSDgoGZGV0YWlsGAMgASgJKqsBChVFbmRwb2ludFJlbW92YWxSZWFzb24SJwojRU5EUE9JTlRfUkVNT1ZBTF9SRUFTT05fVU5TUEVDSUZJRUQQABIjCh9FTkRQT0lOVF9SRU1PVkFMX1JFQVNPTl9TVE9QUEVEEAESIgoeRU5EUE9JTlRfUkVNT1ZBTF9SRUFTT05fRkFJTEVEEAISIAocRU5EUE9JTlRfUkVNT1ZBTF9SRUFTT05fTE9TVBADMsUBCg1Sb3V0ZXJTZXJ2aWNlEjwKBVdhdGNoEhcuaGVkZGxlLnYxLldhdGNoUmVxdWVzdBoYLmhlZGRsZS52MS5XYXRjaFJlc3BvbnNlMAESPQoGUmVwb3J0EhguaGVkZGxlLnYxLlJlcG9ydFJlcXVlc3QaGS5oZWRkbGUudjEuUmVwb3J0UmVzcG9uc2USNwoEV2FrZRIWLmhlZGRsZS52MS5XYWtlUmVxdWVzdBoXLmhlZGRsZS52MS5XYWtlUmVzcG9uc2ViBnByb3RvMw", [file_heddle_v1_types]);
+  fileDesc("ChZoZWRkbGUvdjEvcm91dGVyLnByb3RvEgloZWRkbGUudjEiTwoMV2F0Y2hSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRIWCg5yb3V0ZXJfdmVyc2lvbhgCIAEoCRIXCg9yb3V0ZXJfaW5zdGFuY2UYAyABKAki5QMKDVdhdGNoUmVzcG9uc2USJQoIcmV2aXNpb24YASABKAsyEy5oZWRkbGUudjEuUmV2aXNpb24SEAoIc25hcHNob3QYAiABKAgSFAoMc25hcHNob3RfZW5kGAMgASgIEiAKBm1vZGVscxgEIAMoCzIQLmhlZGRsZS52MS5Nb2RlbBIWCg5yZW1vdmVkX21vZGVscxgFIAMoCRImCgllbmRwb2ludHMYBiADKAsyEy5oZWRkbGUudjEuRW5kcG9pbnQSNQoRcmVtb3ZlZF9lbmRwb2ludHMYByADKAsyGi5oZWRkbGUudjEuUmVtb3ZlZEVuZHBvaW50EhUKDXNldHRsZWRfbm9kZXMYCCADKAkSDwoHc2V0dGxlZBgJIAEoCBIcCgRrZXlzGAogAygLMg4uaGVkZGxlLnYxLktleRIUCgxyZW1vdmVkX2tleXMYCyADKAkSIAoGc2NvcGVzGAwgAygLMhAuaGVkZGxlLnYxLlNjb3BlEhYKDnJlbW92ZWRfc2NvcGVzGA0gAygJEiUKBnByaWNlcxgOIAMoCzIVLmhlZGRsZS52MS5Nb2RlbFByaWNlEhYKDnJlbW92ZWRfcHJpY2VzGA8gAygJEhcKD3JlY2FsbGVkX3Njb3BlcxgQIAMoCSLbAQoFTW9kZWwSDAoEbmFtZRgBIAEoCRIPCgdhbGlhc2VzGAIgAygJEhEKCWZhbGxiYWNrcxgDIAMoCRIXCg9yb3V0aW5nX3Byb2ZpbGUYBCABKAkSDgoGcmVhc29uGAUgASgJEhAKCHdha2VhYmxlGAYgASgIEhEKCWNyZWF0ZWRfcxgHIAEoAxIYCgtzbG9fdHRmdF9tcxgIIAEoDUgAiAEBEhgKC3Nsb190cG90X21zGAkgASgNSAGIAQFCDgoMX3Nsb190dGZ0X21zQg4KDF9zbG9fdHBvdF9tcyKjAgoIRW5kcG9pbnQSEgoKcmVwbGljYV9pZBgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEgwKBG5vZGUYBCABKAkSDgoGZW5naW5lGAUgASgJEg8KB3Byb2ZpbGUYBiABKAkSEwoLc2VydmVkX25hbWUYByABKAkSDwoHYXBpX2tleRgIIAEoCRIOCgZ3ZWlnaHQYCSABKA0SEAoIcHJpb3JpdHkYCiABKAUSEAoIZHJhaW5pbmcYCyABKAgSGgoNbWF4X21vZGVsX2xlbhgMIAEoDUgAiAEBEhAKCGRlZ3JhZGVkGA0gASgIEgwKBGdwdXMYDiABKA0SDAoEcG9vbBgPIAEoCUIQCg5fbWF4X21vZGVsX2xlbiJXCg9SZW1vdmVkRW5kcG9pbnQSEgoKcmVwbGljYV9pZBgBIAEoCRIwCgZyZWFzb24YAiABKA4yIC5oZWRkbGUudjEuRW5kcG9pbnRSZW1vdmFsUmVhc29uIq4BCg1SZXBvcnRSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRIXCg9yb3V0ZXJfaW5zdGFuY2UYAiABKAkSJAoHYXBwbGllZBgDIAEoCzITLmhlZGRsZS52MS5SZXZpc2lvbhIoCghyZXBsaWNhcxgEIAMoCzIWLmhlZGRsZS52MS5SZXBsaWNhTG9hZBIkCgZtb2RlbHMYBSADKAsyFC5oZWRkbGUudjEuTW9kZWxMb2FkIk0KC1JlcGxpY2FMb2FkEhIKCnJlcGxpY2FfaWQYASABKAkSEQoJaW5fZmxpZ2h0GAIgASgNEhcKD3Jlc2VydmVkX3Rva2VucxgDIAEoDSJ3CglNb2RlbExvYWQSDQoFbW9kZWwYASABKAkSDwoHd2FpdGluZxgCIAEoDRIQCghyZXF1ZXN0cxgDIAEoDRIQCghmYWlsdXJlcxgEIAEoDRIXCgpzbG9fbWlzc2VzGAUgASgNSACIAQFCDQoLX3Nsb19taXNzZXMiSgoOUmVwb3J0UmVzcG9uc2USEAoIbGVhc2VfbXMYASABKA0SJgoGb3RoZXJzGAIgAygLMhYuaGVkZGxlLnYxLlJlcGxpY2FMb2FkIiwKC1dha2VSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRINCgVtb2RlbBgCIAEoCSJACgxXYWtlUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgSDgoGcmVhc29uGAIgASgJEg4KBmRldGFpbBgDIAEoCSJgCgxTaGFyZVJlcXVlc3QSDgoGcm91dGVyGAEgASgJEhcKD3JvdXRlcl9pbnN0YW5jZRgCIAEoCRInCgdkZW1hbmRzGAMgAygLMhYuaGVkZGxlLnYxLlNoYXJlRGVtYW5kIp4BCgtTaGFyZURlbWFuZBIQCghzY29wZV9pZBgBIAEoCRIsCglkaW1lbnNpb24YAiABKA4yGS5oZWRkbGUudjEuU2hhcmVEaW1lbnNpb24SDgoGd2FudGVkGAMgASgBEgwKBGhlbGQYBCABKAESDgoGY3JlZGl0GAUgASgBEhAKCHJldHVybmVkGAYgASgBEg8KB21pc3NpbmcYByABKAEiRwoNU2hhcmVSZXNwb25zZRIlCgZncmFudHMYASADKAsyFS5oZWRkbGUudjEuU2hhcmVHcmFudBIPCgdyb3V0ZXJzGAIgASgNIsABCgpTaGFyZUdyYW50EhAKCHNjb3BlX2lkGAEgASgJEiwKCWRpbWVuc2lvbhgCIAEoDjIZLmhlZGRsZS52MS5TaGFyZURpbWVuc2lvbhINCgVzaGFyZRgDIAEoARIOCgZjcmVkaXQYBCABKAESEwoLdmFsaWRpdHlfbXMYBSABKA0SIwoWYnVkZ2V0X3JlbWFpbmluZ19taWNybxgGIAEoA0gAiAEBQhkKF19idWRnZXRfcmVtYWluaW5nX21pY3JvIk0KElJlY29yZFVzYWdlUmVxdWVzdBIOCgZyb3V0ZXIYASABKAkSJwoHcmVjb3JkcxgCIAMoCzIWLmhlZGRsZS52MS5Vc2FnZVJlY29yZCIpChNSZWNvcmRVc2FnZVJlc3BvbnNlEhIKCmR1cGxpY2F0ZXMYASABKA0iRgoSR2V0T3duVXNhZ2VSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRIOCgZrZXlfaWQYAiABKAkSEAoIc2luY2VfbXMYAyABKAQiYwoTR2V0T3duVXNhZ2VSZXNwb25zZRIhCgRyb3dzGAEgAygLMhMuaGVkZGxlLnYxLlVzYWdlUm93EikKBmxpbWl0cxgCIAMoCzIZLmhlZGRsZS52MS5FZmZlY3RpdmVMaW1pdCqrAQoVRW5kcG9pbnRSZW1vdmFsUmVhc29uEicKI0VORFBPSU5UX1JFTU9WQUxfUkVBU09OX1VOU1BFQ0lGSUVEEAASIwofRU5EUE9JTlRfUkVNT1ZBTF9SRUFTT05fU1RPUFBFRBABEiIKHkVORFBPSU5UX1JFTU9WQUxfUkVBU09OX0ZBSUxFRBACEiAKHEVORFBPSU5UX1JFTU9WQUxfUkVBU09OX0xPU1QQAyqLAQoOU2hhcmVEaW1lbnNpb24SHwobU0hBUkVfRElNRU5TSU9OX1VOU1BFQ0lGSUVEEAASHAoYU0hBUkVfRElNRU5TSU9OX1JFUVVFU1RTEAESGgoWU0hBUkVfRElNRU5TSU9OX1RPS0VOUxACEh4KGlNIQVJFX0RJTUVOU0lPTl9DT05DVVJSRU5UEAMynQMKDVJvdXRlclNlcnZpY2USPAoFV2F0Y2gSFy5oZWRkbGUudjEuV2F0Y2hSZXF1ZXN0GhguaGVkZGxlLnYxLldhdGNoUmVzcG9uc2UwARI9CgZSZXBvcnQSGC5oZWRkbGUudjEuUmVwb3J0UmVxdWVzdBoZLmhlZGRsZS52MS5SZXBvcnRSZXNwb25zZRI3CgRXYWtlEhYuaGVkZGxlLnYxLldha2VSZXF1ZXN0GhcuaGVkZGxlLnYxLldha2VSZXNwb25zZRI6CgVTaGFyZRIXLmhlZGRsZS52MS5TaGFyZVJlcXVlc3QaGC5oZWRkbGUudjEuU2hhcmVSZXNwb25zZRJMCgtSZWNvcmRVc2FnZRIdLmhlZGRsZS52MS5SZWNvcmRVc2FnZVJlcXVlc3QaHi5oZWRkbGUudjEuUmVjb3JkVXNhZ2VSZXNwb25zZRJMCgtHZXRPd25Vc2FnZRIdLmhlZGRsZS52MS5HZXRPd25Vc2FnZVJlcXVlc3QaHi5oZWRkbGUudjEuR2V0T3duVXNhZ2VSZXNwb25zZWIGcHJvdG8z", [file_heddle_v1_tenancy, file_heddle_v1_types]);
 
 /**
  * @generated from message heddle.v1.WatchRequest
@@ -101,6 +103,54 @@ export type WatchResponse = Message<"heddle.v1.WatchResponse"> & {
    * @generated from field: bool settled = 9;
    */
   settled: boolean;
+
+  /**
+   * Whole keys, new or changed: each replaces what was known under its id, secrets included.
+   *
+   * @generated from field: repeated heddle.v1.Key keys = 10;
+   */
+  keys: Key[];
+
+  /**
+   * By id: revoked, expired or deleted.
+   *
+   * @generated from field: repeated string removed_keys = 11;
+   */
+  removedKeys: string[];
+
+  /**
+   * Only scopes that have limits. One that is not listed limits nothing.
+   *
+   * @generated from field: repeated heddle.v1.Scope scopes = 12;
+   */
+  scopes: Scope[];
+
+  /**
+   * @generated from field: repeated string removed_scopes = 13;
+   */
+  removedScopes: string[];
+
+  /**
+   * A model without one costs 1 unit for each request.
+   *
+   * @generated from field: repeated heddle.v1.ModelPrice prices = 14;
+   */
+  prices: ModelPrice[];
+
+  /**
+   * By name of the model.
+   *
+   * @generated from field: repeated string removed_prices = 15;
+   */
+  removedPrices: string[];
+
+  /**
+   * Scopes of which others need what this router does not use: it calls Share at once for them, and
+   * gives back all that it does not need. Only in messages of its own, outside of deltas.
+   *
+   * @generated from field: repeated string recalled_scopes = 16;
+   */
+  recalledScopes: string[];
 };
 
 /**
@@ -257,6 +307,20 @@ export type Endpoint = Message<"heddle.v1.Endpoint"> & {
    * @generated from field: bool degraded = 13;
    */
   degraded: boolean;
+
+  /**
+   * GPUs of all its shards, for prices per GPU-second; 0 when it uses none.
+   *
+   * @generated from field: uint32 gpus = 14;
+   */
+  gpus: number;
+
+  /**
+   * Fabric, or node where it is its own island, and GPU class: "ib-a/h100-80g". For usage records.
+   *
+   * @generated from field: string pool = 15;
+   */
+  pool: string;
 };
 
 /**
@@ -480,6 +544,272 @@ export const WakeResponseSchema: GenMessage<WakeResponse> = /*@__PURE__*/
   messageDesc(file_heddle_v1_router, 10);
 
 /**
+ * @generated from message heddle.v1.ShareRequest
+ */
+export type ShareRequest = Message<"heddle.v1.ShareRequest"> & {
+  /**
+   * @generated from field: string router = 1;
+   */
+  router: string;
+
+  /**
+   * A new one holds nothing.
+   *
+   * @generated from field: string router_instance = 2;
+   */
+  routerInstance: string;
+
+  /**
+   * One for each scope and dimension that was asked for since the last call, or of which something is
+   * held. What is left out is given back.
+   *
+   * @generated from field: repeated heddle.v1.ShareDemand demands = 3;
+   */
+  demands: ShareDemand[];
+};
+
+/**
+ * Describes the message heddle.v1.ShareRequest.
+ * Use `create(ShareRequestSchema)` to create a new message.
+ */
+export const ShareRequestSchema: GenMessage<ShareRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 11);
+
+/**
+ * @generated from message heddle.v1.ShareDemand
+ */
+export type ShareDemand = Message<"heddle.v1.ShareDemand"> & {
+  /**
+   * @generated from field: string scope_id = 1;
+   */
+  scopeId: string;
+
+  /**
+   * @generated from field: heddle.v1.ShareDimension dimension = 2;
+   */
+  dimension: ShareDimension;
+
+  /**
+   * What it would admit if there were no limit: a rate, by what was asked for lately, refusals
+   * included; or slots in use and waited for.
+   *
+   * @generated from field: double wanted = 3;
+   */
+  wanted: number;
+
+  /**
+   * The rate, or the slots, that it goes on living by until the answer comes.
+   *
+   * @generated from field: double held = 4;
+   */
+  held: number;
+
+  /**
+   * Of rates: how much it can admit at once and keeps.
+   *
+   * @generated from field: double credit = 5;
+   */
+  credit: number;
+
+  /**
+   * Of rates: how much it could have admitted at once and gives back. It has forgotten it already.
+   *
+   * @generated from field: double returned = 6;
+   */
+  returned: number;
+
+  /**
+   * Of rates: how much more it needs at once, for requests that wait for this answer.
+   *
+   * @generated from field: double missing = 7;
+   */
+  missing: number;
+};
+
+/**
+ * Describes the message heddle.v1.ShareDemand.
+ * Use `create(ShareDemandSchema)` to create a new message.
+ */
+export const ShareDemandSchema: GenMessage<ShareDemand> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 12);
+
+/**
+ * @generated from message heddle.v1.ShareResponse
+ */
+export type ShareResponse = Message<"heddle.v1.ShareResponse"> & {
+  /**
+   * @generated from field: repeated heddle.v1.ShareGrant grants = 1;
+   */
+  grants: ShareGrant[];
+
+  /**
+   * Routers that share, this one included.
+   *
+   * @generated from field: uint32 routers = 2;
+   */
+  routers: number;
+};
+
+/**
+ * Describes the message heddle.v1.ShareResponse.
+ * Use `create(ShareResponseSchema)` to create a new message.
+ */
+export const ShareResponseSchema: GenMessage<ShareResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 13);
+
+/**
+ * Answers each demand.
+ *
+ * @generated from message heddle.v1.ShareGrant
+ */
+export type ShareGrant = Message<"heddle.v1.ShareGrant"> & {
+  /**
+   * @generated from field: string scope_id = 1;
+   */
+  scopeId: string;
+
+  /**
+   * @generated from field: heddle.v1.ShareDimension dimension = 2;
+   */
+  dimension: ShareDimension;
+
+  /**
+   * The rate, or the slots, to live by from now on. All routers' together never exceed the limit. With
+   * rates it is also the most that may be saved up.
+   *
+   * @generated from field: double share = 3;
+   */
+  share: number;
+
+  /**
+   * Of rates: what may be admitted at once beyond what it has kept.
+   *
+   * @generated from field: double credit = 4;
+   */
+  credit: number;
+
+  /**
+   * How long control counts it as taken, from the moment this answer was asked for. A router that is
+   * cut off lives on it for longer.
+   *
+   * @generated from field: uint32 validity_ms = 5;
+   */
+  validityMs: number;
+
+  /**
+   * Of the scope's budget, over all routers, as far as their records have come; absent without one.
+   *
+   * @generated from field: optional int64 budget_remaining_micro = 6;
+   */
+  budgetRemainingMicro?: bigint | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.ShareGrant.
+ * Use `create(ShareGrantSchema)` to create a new message.
+ */
+export const ShareGrantSchema: GenMessage<ShareGrant> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 14);
+
+/**
+ * @generated from message heddle.v1.RecordUsageRequest
+ */
+export type RecordUsageRequest = Message<"heddle.v1.RecordUsageRequest"> & {
+  /**
+   * @generated from field: string router = 1;
+   */
+  router: string;
+
+  /**
+   * 1,000 at most.
+   *
+   * @generated from field: repeated heddle.v1.UsageRecord records = 2;
+   */
+  records: UsageRecord[];
+};
+
+/**
+ * Describes the message heddle.v1.RecordUsageRequest.
+ * Use `create(RecordUsageRequestSchema)` to create a new message.
+ */
+export const RecordUsageRequestSchema: GenMessage<RecordUsageRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 15);
+
+/**
+ * @generated from message heddle.v1.RecordUsageResponse
+ */
+export type RecordUsageResponse = Message<"heddle.v1.RecordUsageResponse"> & {
+  /**
+   * Of those, how many were there already.
+   *
+   * @generated from field: uint32 duplicates = 1;
+   */
+  duplicates: number;
+};
+
+/**
+ * Describes the message heddle.v1.RecordUsageResponse.
+ * Use `create(RecordUsageResponseSchema)` to create a new message.
+ */
+export const RecordUsageResponseSchema: GenMessage<RecordUsageResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 16);
+
+/**
+ * @generated from message heddle.v1.GetOwnUsageRequest
+ */
+export type GetOwnUsageRequest = Message<"heddle.v1.GetOwnUsageRequest"> & {
+  /**
+   * @generated from field: string router = 1;
+   */
+  router: string;
+
+  /**
+   * @generated from field: string key_id = 2;
+   */
+  keyId: string;
+
+  /**
+   * How far back from now; the period of retention at most. 0 is 30 days.
+   *
+   * @generated from field: uint64 since_ms = 3;
+   */
+  sinceMs: bigint;
+};
+
+/**
+ * Describes the message heddle.v1.GetOwnUsageRequest.
+ * Use `create(GetOwnUsageRequestSchema)` to create a new message.
+ */
+export const GetOwnUsageRequestSchema: GenMessage<GetOwnUsageRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 17);
+
+/**
+ * @generated from message heddle.v1.GetOwnUsageResponse
+ */
+export type GetOwnUsageResponse = Message<"heddle.v1.GetOwnUsageResponse"> & {
+  /**
+   * By day and model.
+   *
+   * @generated from field: repeated heddle.v1.UsageRow rows = 1;
+   */
+  rows: UsageRow[];
+
+  /**
+   * The most restrictive on the chain.
+   *
+   * @generated from field: repeated heddle.v1.EffectiveLimit limits = 2;
+   */
+  limits: EffectiveLimit[];
+};
+
+/**
+ * Describes the message heddle.v1.GetOwnUsageResponse.
+ * Use `create(GetOwnUsageResponseSchema)` to create a new message.
+ */
+export const GetOwnUsageResponseSchema: GenMessage<GetOwnUsageResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 18);
+
+/**
  * @generated from enum heddle.v1.EndpointRemovalReason
  */
 export enum EndpointRemovalReason {
@@ -509,6 +839,39 @@ export enum EndpointRemovalReason {
  */
 export const EndpointRemovalReasonSchema: GenEnum<EndpointRemovalReason> = /*@__PURE__*/
   enumDesc(file_heddle_v1_router, 0);
+
+/**
+ * A limit that routers share. Rates are in their unit per minute.
+ *
+ * @generated from enum heddle.v1.ShareDimension
+ */
+export enum ShareDimension {
+  /**
+   * @generated from enum value: SHARE_DIMENSION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: SHARE_DIMENSION_REQUESTS = 1;
+   */
+  REQUESTS = 1,
+
+  /**
+   * @generated from enum value: SHARE_DIMENSION_TOKENS = 2;
+   */
+  TOKENS = 2,
+
+  /**
+   * @generated from enum value: SHARE_DIMENSION_CONCURRENT = 3;
+   */
+  CONCURRENT = 3,
+}
+
+/**
+ * Describes the enum heddle.v1.ShareDimension.
+ */
+export const ShareDimensionSchema: GenEnum<ShareDimension> = /*@__PURE__*/
+  enumDesc(file_heddle_v1_router, 1);
 
 /**
  * Spoken by routers. Only a certificate of role `router` may use it.
@@ -545,6 +908,37 @@ export const RouterService: GenService<{
     methodKind: "unary";
     input: typeof WakeRequestSchema;
     output: typeof WakeResponseSchema;
+  },
+  /**
+   * What this router may admit of limits that all routers share. Asked every second, and at once when
+   * out of share: then it may take up to 90 ms, while others are asked for what they do not use.
+   *
+   * @generated from rpc heddle.v1.RouterService.Share
+   */
+  share: {
+    methodKind: "unary";
+    input: typeof ShareRequestSchema;
+    output: typeof ShareResponseSchema;
+  },
+  /**
+   * Answers once the records are on disk. A record that comes again is counted once.
+   *
+   * @generated from rpc heddle.v1.RouterService.RecordUsage
+   */
+  recordUsage: {
+    methodKind: "unary";
+    input: typeof RecordUsageRequestSchema;
+    output: typeof RecordUsageResponseSchema;
+  },
+  /**
+   * What the holder of a key may know of it; the router has checked the key.
+   *
+   * @generated from rpc heddle.v1.RouterService.GetOwnUsage
+   */
+  getOwnUsage: {
+    methodKind: "unary";
+    input: typeof GetOwnUsageRequestSchema;
+    output: typeof GetOwnUsageResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_heddle_v1_router, 0);
