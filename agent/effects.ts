@@ -14,6 +14,7 @@ import {
   type ProcessRef,
   type Shard,
 } from "./core/shard/shard.ts";
+import { thresholdsOf } from "./core/shard/timing.ts";
 import { readLoad } from "./edge/engine/load.ts";
 import { probeEngine } from "./edge/engine/probe.ts";
 import type { Launcher, LiveMember, LiveProcess, Signal } from "./edge/launcher/launcher.ts";
@@ -40,7 +41,7 @@ export interface EffectsOptions {
   readonly prepare: (shard: Shard, signal: AbortSignal) => Promise<Prepared>;
   /** A name for a process of that shard, which no process ever had or will have. */
   readonly makeHandle: (shardId: string) => string;
-  /** How long an engine may take for one token, in ms; absent: the probe's own limit. */
+  /** How long an engine may take for one token, in ms; absent: as its spec says. */
   readonly tokenMsMax?: number;
   /** Who uses the node's GPUs, from a look that begins now; undefined, or absent: unknown. */
   readonly gpuUses?: (signal: AbortSignal) => Promise<readonly GpuUse[] | undefined>;
@@ -223,7 +224,7 @@ export class Effects {
         model,
         token: !isBusy(load),
         signal,
-        ...(this.#options.tokenMsMax === undefined ? {} : { tokenMsMax: this.#options.tokenMsMax }),
+        tokenMsMax: this.#options.tokenMsMax ?? thresholdsOf(shard.spec).tokenMs,
       });
       if (signal.aborted) return undefined;
       return { type: "probed", outcome, ...(load === undefined ? {} : { load }) };

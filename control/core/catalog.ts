@@ -19,6 +19,15 @@ const text = () => z.union([z.string(), z.number(), z.boolean()]).transform((val
 const parallel = (what: string) =>
   z.int().min(1).max(1_024).default(1).describe(`${what} parallel size; 1 is none`);
 
+const liveness = z.strictObject({
+  token_timeout: duration().default("60s")
+    .describe("How long an idle engine may take for the one token that it is asked for"),
+  hung_after: duration().default("90s")
+    .describe("Degraded once requests run and no work is done for so long"),
+  fail_after: duration().default("11m")
+    .describe("Ended once no work is done for so long; the engines' own watchdogs take up to 10m"),
+});
+
 const profileFields = z.strictObject({
   name: name().describe("Unique within the model"),
   engine: z.enum(["vllm", "sglang", "llamacpp", "sim"]).default("vllm").describe(
@@ -48,6 +57,9 @@ const profileFields = z.strictObject({
   weight: z.int().min(1).max(1_000).default(1).describe("Share of requests relative to others"),
   priority: z.int().min(-1_000).max(1_000).default(0).describe("Higher is tried first"),
   startup_timeout: duration().default("20m").describe("Longest time from start to ready"),
+  liveness: liveness.prefault({}).describe(
+    "When an engine that answers is taken for one that hangs",
+  ),
   node_selector: z.record(z.string().min(1), z.string()).default({}).describe(
     "Labels that a node must have",
   ),
@@ -128,9 +140,29 @@ function checkLimits(fields: ProfileFields, context: z.RefinementCtx): void {
     const message = `want 1s to ${STARTUP_DAYS_MAX}d, it is ${fields.startup_timeout}`;
     context.addIssue({ code: "custom", path: ["startup_timeout"], message });
   }
+  checkLiveness(fields.liveness, context);
   if ((parseSizeBytes(fields.memory ?? "") ?? 0) > MEMORY_TIB_MAX * 2 ** 40) {
     const message = `want at most ${MEMORY_TIB_MAX}TiB, it is ${fields.memory}`;
     context.addIssue({ code: "custom", path: ["memory"], message });
+  }
+}
+
+/** An agent looks at a busy engine every 15 s: what is shorter says nothing. */
+const HUNG_SECONDS_MIN = 30;
+
+function checkLiveness(fields: ProfileFields["liveness"], context: z.RefinementCtx): void {
+  const ms = (text: string) => parseDurationMs(text) ?? 0;
+  const complain = (key: string, message: string) =>
+    context.addIssue({ code: "custom", path: ["liveness", key], message });
+  const { token_timeout, hung_after, fail_after } = fields;
+  if (ms(token_timeout) < 1_000 || ms(token_timeout) > 3_600_000) {
+    complain("token_timeout", `want 1s to 1h, it is ${token_timeout}`);
+  }
+  if (ms(hung_after) < HUNG_SECONDS_MIN * 1_000 || ms(hung_after) > 86_400_000) {
+    complain("hung_after", `want ${HUNG_SECONDS_MIN}s to 24h, it is ${hung_after}`);
+  }
+  if (ms(fail_after) <= ms(hung_after) || ms(fail_after) > STARTUP_DAYS_MAX * 86_400_000) {
+    complain("fail_after", `want more than hung_after and at most 7d, it is ${fail_after}`);
   }
 }
 

@@ -174,6 +174,16 @@ Deno.test("parseCatalog() refuses what would not fit on the wire", () => {
   ok(withProfile("        startup_timeout: soon\n").includes("want a duration"));
 });
 
+Deno.test("parseCatalog() takes thresholds of liveness, and refuses those that cannot work", () => {
+  const said = (line: string) => withProfile(`        liveness: { ${line} }\n`);
+  equal(said("token_timeout: 10s, hung_after: 5m"), "");
+  ok(said("hung_after: 5s").includes("profiles[0].liveness.hung_after: want 30s to 24h"));
+  ok(
+    said("hung_after: 12m").includes("profiles[0].liveness.fail_after: want more than hung_after"),
+  );
+  ok(said("token_timeout: 2h").includes("profiles[0].liveness.token_timeout: want 1s to 1h"));
+});
+
 Deno.test("catalogSchema becomes a JSON Schema in which defaulted keys are optional", () => {
   const schema = JSON.stringify(z.toJSONSchema(catalogSchema, { io: "input" }));
   ok(schema.includes('"required":["name","source","profiles"]'));

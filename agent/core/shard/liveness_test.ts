@@ -1,9 +1,11 @@
-import { equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { create } from "@bufbuild/protobuf";
+import { LivenessSchema } from "@heddle/proto/gen/types";
 import type { EngineLoad, ProbeOutcome } from "./event.ts";
 import { step, wakeAt } from "./lifecycle.ts";
 import type { Shard } from "./shard.ts";
 import { aShard, PROCESS } from "./shard_fake.ts";
-import { HUNG_DEGRADED_MS, HUNG_FAILED_MS, PROBE_BUSY_MS } from "./timing.ts";
+import { HUNG_DEGRADED_MS, HUNG_FAILED_MS, PROBE_BUSY_MS, thresholdsOf } from "./timing.ts";
 
 const READY: ProbeOutcome = { kind: "ready" };
 const NO_TOKEN: ProbeOutcome = { kind: "wrong", reason: "no_token", why: "no answer within 60 s" };
@@ -49,9 +51,25 @@ Deno.test("requests that run while nothing is worked off: degraded, then failed"
   ok(end.shard.state.kind === "stopping" && end.shard.state.ending.kind === "failed");
   equal(end.shard.state.ending.failure.reason, "engine_hung");
   equal(end.shard.state.ending.failure.permanent, false);
-  match(end.shard.state.ending.failure.message, /no token for 11 minutes/);
+  match(end.shard.state.ending.failure.message, /no token for 11m: /);
   equal(end.effects[0]?.type, "kill");
   ok(end.now >= 60_000 + HUNG_FAILED_MS && end.now < 60_000 + HUNG_FAILED_MS + 60_000);
+});
+
+Deno.test("a profile's own thresholds count, and what it does not say is the agent's", () => {
+  const stuck = { load: { running: 1, waiting: 0, progress: 5 } };
+  const patient = aShard("ready", {
+    spec: {
+      liveness: create(LivenessSchema, { hungAfterMs: 1_200_000, failAfterMs: 2_400_000 }),
+    },
+  });
+  const quiet = live(patient, { from: 0, until: 60_000 + 1_200_000 - 1 }, () => stuck);
+  equal(quiet.shard.state.kind, "ready");
+  const end = live(quiet.shard, { ...hour, from: quiet.now }, () => stuck);
+  ok(end.shard.state.kind === "stopping" && end.shard.state.ending.kind === "failed");
+  match(end.shard.state.ending.failure.message, /no token for 40m: /);
+  ok(end.now >= 60_000 + 2_400_000);
+  deepEqual(thresholdsOf(patient.spec), { tokenMs: 60_000, hungMs: 1_200_000, failMs: 2_400_000 });
 });
 
 Deno.test("an engine whose queue stands still while nothing runs hangs as well", () => {

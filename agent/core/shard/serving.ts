@@ -1,4 +1,5 @@
 /** A shard whose processes run: while it loads, serves, limps, or finishes what it has. */
+import { formatDurationMs } from "@heddle/common/duration";
 import type { Effect, EngineLoad, ProbeOutcome, ShardEvent } from "./event.ts";
 import type { EpochMs, ProcessRef, Shard, ShardState, StateOf } from "./shard.ts";
 import { explained } from "./explained.ts";
@@ -7,8 +8,6 @@ import { end, fail, stop } from "./stopping.ts";
 import {
   ADOPT_READY_TIMEOUT_MS,
   FAILED_PROBES_MAX,
-  HUNG_DEGRADED_MS,
-  HUNG_FAILED_MS,
   LOADING_FIRST_MS,
   MEASURE_DRAINING_MS,
   PROBE_ADOPTED_MS,
@@ -19,6 +18,7 @@ import {
   PROBE_LOST_MS,
   PROBE_READY_MS,
   STARTUP_TIMEOUT_MS,
+  thresholdsOf,
 } from "./timing.ts";
 
 interface Step {
@@ -261,7 +261,7 @@ function probedReady(
   if (outcome.kind === "ready") {
     const { recheckBy: _, stall: before, ...rest } = state;
     const stall = nextStall(before, load, now);
-    if (stall !== undefined && now - stall.since >= HUNG_DEGRADED_MS) {
+    if (stall !== undefined && now - stall.since >= thresholdsOf(shard.spec).hungMs) {
       return degrade(shard, { ...state, stall }, { ...HUNG, hungSince: stall.since }, now);
     }
     return become(shard, {
@@ -299,7 +299,7 @@ function probedDegraded(
   if (hungSince !== undefined && !provesWork(state, event)) {
     const noToken = outcome.kind === "wrong" && outcome.reason === "no_token";
     const standsStill = stall !== undefined && stall.progress === state.stall?.progress;
-    if (now - hungSince >= HUNG_FAILED_MS && (noToken || standsStill)) {
+    if (now - hungSince >= thresholdsOf(shard.spec).failMs && (noToken || standsStill)) {
       return hung(shard, state, now);
     }
     const { stall: _, ...rest } = state;
@@ -333,14 +333,15 @@ const HUNG = {
 };
 
 function hung(shard: Shard, state: StateOf<"degraded">, now: EpochMs): Step {
+  const { failMs } = thresholdsOf(shard.spec);
   return fail(shard, {
     processes: state.processes,
     failure: {
       reason: "engine_hung",
       message:
         `It has given no token for ${
-          Math.round(HUNG_FAILED_MS / 60_000)
-        } minutes: ${state.message}. Often one rank, or the fabric between them, is stuck; look at ` +
+          formatDurationMs(failMs)
+        }: ${state.message}. Often one rank, or the fabric between them, is stuck; look at ` +
         "which rank's log stopped first",
       permanent: false,
       logTail: [],

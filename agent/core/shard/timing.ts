@@ -1,4 +1,5 @@
 /** How long things about a shard may take, in milliseconds. */
+import type { ShardSpec } from "./shard.ts";
 
 /** For a spec that says none; the catalog's own defaults. */
 export const STARTUP_TIMEOUT_MS = 20 * 60_000;
@@ -25,6 +26,25 @@ export const HUNG_DEGRADED_MS = 90_000;
 /** The engines' own watchdogs end what is stuck after 5 minutes (SGLang) or 10 (NCCL), and say in
  * their logs why. What stands still for longer than that will not go on. */
 export const HUNG_FAILED_MS = 11 * 60_000;
+/** The first token after a start may have to wait for kernels to be compiled. */
+export const TOKEN_MS_MAX = 60_000;
+
+/** When a shard's engine is taken for one that hangs, each in ms. */
+export interface Thresholds {
+  readonly tokenMs: number;
+  readonly hungMs: number;
+  readonly failMs: number;
+}
+
+/** What the shard's profile says, and for what it does not say what an agent goes by itself. */
+export function thresholdsOf({ liveness }: Pick<ShardSpec, "liveness">): Thresholds {
+  return {
+    tokenMs: liveness?.tokenTimeoutMs || TOKEN_MS_MAX,
+    hungMs: liveness?.hungAfterMs || HUNG_DEGRADED_MS,
+    failMs: liveness?.failAfterMs || HUNG_FAILED_MS,
+  };
+}
+
 /** What is wrong should be known to be right again soon after it is. */
 export const PROBE_DEGRADED_MS = 10_000;
 export const PROBE_ADOPTED_MS = 1_000;

@@ -9,8 +9,6 @@ import type { ProbeOutcome } from "../../core/shard/event.ts";
 import { askEngine, type EngineAnswer } from "./http.ts";
 
 const HEALTH_MS_MAX = 5_000;
-/** The first token after a start may have to wait for kernels to be compiled. */
-const TOKEN_MS_MAX = 60_000;
 /** Words of an engine that go into a status. */
 const WORDS_MAX = 300;
 
@@ -22,7 +20,7 @@ export interface ProbeRequest {
   /** False leaves out the token, for an engine that is busy with real ones. */
   readonly token: boolean;
   /** How long it may take for it, in ms. */
-  readonly tokenMsMax?: number;
+  readonly tokenMsMax: number;
   /** Ends the probe early; its outcome then means nothing. */
   readonly signal: AbortSignal;
 }
@@ -118,7 +116,7 @@ async function lackingToken(request: ProbeRequest): Promise<ProbeOutcome | undef
       ...request,
       path,
       body: body(request.model),
-      deadlineMs: request.tokenMsMax ?? TOKEN_MS_MAX,
+      deadlineMs: request.tokenMsMax,
     });
     if (answer.kind !== "answer") {
       const why = answer.kind === "refused" ? "connection refused" : answer.why;

@@ -16,6 +16,7 @@ async function probe(replies: Parameters<typeof startEngineFake>[0], token = tru
     model: "demo",
     apiKey: "k",
     token,
+    tokenMsMax: 60_000,
     signal,
   });
   return { outcome, asked: engine.asked };
@@ -43,6 +44,7 @@ Deno.test("probeEngine() takes a refused connection and a 503 for an engine that
     model: "demo",
     apiKey: "k",
     token: true,
+    tokenMsMax: 60_000,
     signal,
   });
   deepEqual(refused, { kind: "waiting", why: "nothing listens on its port yet" });
@@ -105,6 +107,7 @@ Deno.test("probeEngine() gives up at once when it is told to", async () => {
     model: "demo",
     apiKey: "k",
     token: true,
+    tokenMsMax: 60_000,
     signal: stop.signal,
   });
   await eventually("it asks for a token", () => engine.asked.length === 3);

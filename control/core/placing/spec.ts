@@ -65,6 +65,11 @@ export function specsOf(
       startupTimeoutMs: parseDurationMs(profile.startup_timeout) ?? 0,
       stopTimeoutMs,
       unsafeEnv: profile.unsafe_env,
+      liveness: {
+        tokenTimeoutMs: parseDurationMs(profile.liveness.token_timeout) ?? 0,
+        hungAfterMs: parseDurationMs(profile.liveness.hung_after) ?? 0,
+        failAfterMs: parseDurationMs(profile.liveness.fail_after) ?? 0,
+      },
       memoryBytes: BigInt(profile.memory === undefined ? 0 : parseSizeBytes(profile.memory) ?? 0),
     },
   }));
