@@ -1,20 +1,16 @@
 /** Connect RPC over HTTP/2 to control: mutual TLS anywhere, plaintext on loopback only. */
 import tls, { checkServerIdentity, type PeerCertificate } from "node:tls";
 import type { Interceptor, Transport } from "@connectrpc/connect";
-import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createConnectTransport } from "@connectrpc/connect-node";
 import { HeddleError } from "@heddle/proto/error";
 import { formatIdentity, identityOfSubjectAltName } from "./identity.ts";
 import { isLoopback } from "./address.ts";
-import { logger } from "./log.ts";
 import type { TlsMaterial } from "./mtls_files.ts";
+import { RpcSession } from "./rpc_session.ts";
 
-const PING_INTERVAL_MS = 10_000;
-const PING_TIMEOUT_MS = 10_000;
 /** A machine without power answers nothing at all, and the system would try it for two minutes. */
 const CONNECT_MS_MAX = 5_000;
 const HTTPS_PORT = 443;
-
-const log = logger("rpc");
 
 /** A way to call one control. Close it when done: it holds a connection. */
 export interface RpcConnection {
@@ -36,30 +32,22 @@ export interface RpcClientOptions {
 export function connectRpc(options: RpcClientOptions): RpcConnection {
   const url = checkControlUrl(options.url, options.tls !== undefined);
   const material = options.tls;
-  const nodeOptions = material === undefined ? {} : {
-    createConnection: (authority: URL) =>
-      dial(authority, material, options.connectMs ?? CONNECT_MS_MAX),
-  };
-  const sessionManager = new Http2SessionManager(url.origin, {
-    pingIntervalMs: PING_INTERVAL_MS,
-    pingTimeoutMs: PING_TIMEOUT_MS,
-    // Without it an idle Watch or Connect stream would not be pinged at all.
-    pingIdleConnection: true,
-  }, nodeOptions);
+  const session = new RpcSession(
+    url.origin,
+    material && (() => dial(url, material, options.connectMs ?? CONNECT_MS_MAX)),
+  );
   return {
     transport: createConnectTransport({
       httpVersion: "2",
       baseUrl: url.origin,
-      sessionManager,
-      interceptors: options.interceptors ?? [],
+      sessionManager: session,
+      interceptors: [...options.interceptors ?? [], session.explain],
       acceptCompression: [],
     }),
-    close: () => sessionManager.abort(),
+    close: () => session.close(),
   };
 }
 
-// With TLS 1.3 a refusal of our certificate arrives after the handshake, perhaps when the session
-// that would have handled it is gone already: an error without a listener would end the process.
 function dial(authority: URL, material: TlsMaterial, connectMs: number): tls.TLSSocket {
   const socket = tls.connect({
     host: authority.hostname.replace(/^\[|\]$/g, ""),
@@ -71,7 +59,6 @@ function dial(authority: URL, material: TlsMaterial, connectMs: number): tls.TLS
     ALPNProtocols: ["h2"],
     checkServerIdentity: demandControl,
   });
-  socket.on("error", (error) => log.debug("connection ended", { error }));
   const timer = setTimeout(
     () => socket.destroy(new Error(`no connection within ${connectMs} ms`)),
     connectMs,
