@@ -101,7 +101,7 @@ export async function startControlLink(options: ControlLinkOptions): Promise<Con
     async stop() {
       if (connected()) confirmedAtMs = Date.now();
       stop.abort();
-      await file.flush();
+      await file.close();
     },
   };
 }

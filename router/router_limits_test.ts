@@ -180,10 +180,23 @@ Deno.test("bodies beyond the caps, in the wrong coding or of the wrong form reac
 
 Deno.test("what is not HTTP gets an answer that says so", async () => {
   await using router = await runRouter({ endpoints: endpointsAt("http://127.0.0.1:1") });
-  const answers = await Promise.all(["hello\r\n\r\n", `GET / HTTP/1.1\r\nx: ${"y".repeat(40_000)}`]
-    .map((text) => exchange(Number(new URL(router.url).port), text)));
-  match(answers[0] ?? "", /^HTTP\/1\.1 400 .*"code":"bad_http"/s);
-  match(answers[1] ?? "", /^HTTP\/1\.1 431 .*"code":"bad_http"/s);
+  const port = Number(new URL(router.url).port);
+  const answers: readonly (readonly [string, RegExp])[] = [
+    ["hello\r\n\r\n", /^HTTP\/1\.1 400 .*"code":"bad_http"/s],
+    [`GET / HTTP/1.1\r\nx: ${"y".repeat(40_000)}`, /^HTTP\/1\.1 431 .*"code":"bad_http"/s],
+    ["GET /health HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400 .*no Host header.*"code":"bad_http"/s],
+    [
+      "GET /health HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n",
+      /^HTTP\/1\.1 400 .*more than one Host header.*"code":"bad_http"/s,
+    ],
+    [
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\n" +
+      "Content-Length: 9\r\n\r\n{}",
+      /^HTTP\/1\.1 417 .*100-continue.*"code":"bad_http"/s,
+    ],
+    ["GET /health HTTP/1.0\r\n\r\n", /^HTTP\/1\.1 200 /],
+  ];
+  for (const [text, expected] of answers) match(await exchange(port, text), expected);
 });
 
 Deno.test("keys of a file are wanted on every route but the probes, and read again on reload", async () => {

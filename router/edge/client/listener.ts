@@ -63,6 +63,8 @@ const HTTP_OPTIONS = {
   keepAliveTimeout: KEEP_ALIVE_MS,
   connectionsCheckingInterval: CHECK_INTERVAL_MS,
   maxHeaderSize: HEADER_BYTES_MAX,
+  // Refused here instead, in the API's own words.
+  requireHostHeader: false,
 };
 
 /**
@@ -75,7 +77,9 @@ export async function startListener(
   const connections = new Connections();
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     connections.begin(request, response);
-    handle(request, response);
+    const why = hostFault(request);
+    if (why === undefined) handle(request, response);
+    else refuse(request, response, { status: 400, why });
   };
   const secure = tls === undefined ? undefined : secureServer(tls, onRequest);
   const server = secure ?? http.createServer(HTTP_OPTIONS, onRequest);
@@ -86,20 +90,18 @@ export async function startListener(
     // A handshake that fails says nothing that anyone could answer.
     secure.on("tlsClientError", (_, socket) => socket.destroy());
   }
+  server.on("checkExpectation", (request, response) => {
+    connections.begin(request, response);
+    const why = "the only expectation that is met is 100-continue";
+    refuse(request, response, { status: 417, why });
+  });
   server.on("clientError", (error: Error & { code?: string }, socket) => {
     if (!socket.writable) {
       socket.destroy();
       return;
     }
     const status = REFUSALS.get(error.code ?? "") ?? "400 Bad Request";
-    const body = JSON.stringify({
-      error: {
-        message: `The request is not valid HTTP: ${status}`,
-        type: "invalid_request_error",
-        param: null,
-        code: "bad_http",
-      },
-    });
+    const body = refusalBody(`The request is not valid HTTP: ${status}`);
     socket.end(
       `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n` +
         `connection: close\r\n\r\n${body}`,
@@ -113,6 +115,36 @@ export async function startListener(
     reload: (next) => secure?.setSecureContext(contextOf(next)),
     close: (graceMs, hotMs = HOT_MS) => close(server, connections, { graceMs, hotMs }),
   };
+}
+
+/** What is wrong with a request's Host; proxies and servers that disagree about it can be played off. */
+function hostFault({ httpVersion, rawHeaders }: IncomingMessage): string | undefined {
+  const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && /^host$/i.test(name)).length;
+  if (hosts > 1) return "it has more than one Host header";
+  return hosts === 0 && httpVersion === "1.1" ? "it has no Host header" : undefined;
+}
+
+function refusalBody(message: string): string {
+  return JSON.stringify({
+    error: { message, type: "invalid_request_error", param: null, code: "bad_http" },
+  });
+}
+
+interface Refusal {
+  readonly status: number;
+  readonly why: string;
+}
+
+/** The body is not read, so the connection cannot be used again. */
+function refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
+  const body = refusalBody(`The request is not valid HTTP: ${refusal.why}`);
+  response.writeHead(refusal.status, {
+    "content-type": "application/json",
+    "content-length": body.length,
+    connection: "close",
+  });
+  response.end(body);
+  request.resume();
 }
 
 function secureServer(

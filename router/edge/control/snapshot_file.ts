@@ -15,6 +15,8 @@ import { decodeWatch, encodeTable } from "./watch_message.ts";
 const VERSION = 1;
 /** Updates come in bursts; one write for each of them would only wear the disk. */
 const DEBOUNCE_MS = 1_000;
+/** A full disk does not empty itself within a second, and may within a minute. */
+const RETRY_MS = 30_000;
 
 const fileSchema = z.object({
   version: z.number(),
@@ -30,12 +32,15 @@ export interface SavedSnapshot {
 
 export class SnapshotFile {
   readonly #path: string;
+  readonly #retryMs: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
   #pending: (() => SnapshotContent) | undefined;
+  #closed = false;
 
-  constructor(directory: string) {
+  constructor(directory: string, retryMs: number = RETRY_MS) {
     this.#path = join(directory, "snapshot.json");
+    this.#retryMs = retryMs;
   }
 
   /** What was saved last; undefined when there is nothing, or nothing of use, and then says why. */
@@ -65,8 +70,9 @@ export class SnapshotFile {
     this.#timer ??= setTimeout(() => this.#write(), DEBOUNCE_MS);
   }
 
-  /** Writes at once what is still to be written, and waits for it. */
-  async flush(): Promise<void> {
+  /** Writes at once what is still to be written, and waits for it. Nothing is written afterwards. */
+  async close(): Promise<void> {
+    this.#closed = true;
     this.#write();
     await this.#writing;
   }
@@ -74,15 +80,16 @@ export class SnapshotFile {
   #write(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const content = this.#pending?.();
+    const content = this.#pending;
     this.#pending = undefined;
     if (content === undefined) return;
     // One after the other, or an older table could be renamed over a newer one.
     this.#writing = this.#writing.then(() => this.#put(content));
   }
 
-  async #put({ table, confirmedAtMs }: SnapshotContent): Promise<void> {
+  async #put(content: () => SnapshotContent): Promise<void> {
     try {
+      const { table, confirmedAtMs } = content();
       const watch = toJson(WatchResponseSchema, encodeTable(table));
       const file = { version: VERSION, confirmed_at_ms: confirmedAtMs, watch };
       await writeFileAtomic(this.#path, `${JSON.stringify(file)}\n`, { mode: 0o600 });
@@ -91,7 +98,11 @@ export class SnapshotFile {
       logger("router", "snapshot").error("Cannot save the snapshot", {
         file: this.#path,
         why: errorText(error),
+        retryMs: this.#closed ? undefined : this.#retryMs,
       });
+      if (this.#closed) return;
+      this.#pending ??= content;
+      this.#timer ??= setTimeout(() => this.#write(), this.#retryMs);
     }
   }
 }
