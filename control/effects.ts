@@ -60,6 +60,9 @@ export function hooksOf(metrics: ControlMetrics): LoopHooks {
         log.error("A plan would have broken a rule and was dropped", { rule, detail });
       }
       if (violations.length > 0) return;
+      for (const { model, count, reason } of plan.steps) {
+        log.info("scale model", { model, replicas: count, reason });
+      }
       for (const action of plan.actions) sayAction(action);
     },
     failed(what, error) {

@@ -74,11 +74,12 @@ export type OperatorEvent =
   }
   /** Ends cordon and drain. */
   | { readonly kind: "uncordon"; readonly node: NodeId; readonly by: string }
-  /** Replaces the labels that operators put on the node. */
+  /** Changes the labels that operators put on the node; the others stay. */
   | {
     readonly kind: "label";
     readonly node: NodeId;
-    readonly labels: Readonly<Record<string, string>>;
+    readonly set: Readonly<Record<string, string>>;
+    readonly remove: readonly string[];
     readonly by: string;
   }
   /** Drops what is remembered of a node that will not come back. Ignored while it is connected. */
@@ -96,7 +97,14 @@ export type OperatorEvent =
   }
   | { readonly kind: "clear_scale"; readonly model: string; readonly by: string }
   /** Forgets the model's backoff and blocked profiles. */
-  | { readonly kind: "retry"; readonly model: string; readonly by: string };
+  | { readonly kind: "retry"; readonly model: string; readonly by: string }
+  /** Replaces or stops one replica; see ReplicaDecision. */
+  | {
+    readonly kind: "restart" | "stop" | "stop_at_once";
+    readonly replica: ReplicaId;
+    readonly by: string;
+    readonly reason: string;
+  };
 
 export type RouterEvent =
   /** Renews the router's lease. The lists are whole. */

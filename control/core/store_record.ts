@@ -1,11 +1,12 @@
 /** What must survive a restart of control, as the difference that an event made. */
 import type { Event, OperatorEvent } from "./event.ts";
-import type { EpochMs, NodeId } from "./ids.ts";
+import type { EpochMs, NodeId, ReplicaId } from "./ids.ts";
 import type {
   CatalogState,
   Decision,
   Decisions,
   NodeDecision,
+  ReplicaDecision,
   ScaleDecision,
   World,
 } from "./world.ts";
@@ -28,6 +29,11 @@ export type StoreRecord =
     readonly node: NodeId;
     readonly labels?: Readonly<Record<string, string>>;
   }
+  | {
+    readonly kind: "replica_decision";
+    readonly replica: ReplicaId;
+    readonly decision?: ReplicaDecision;
+  }
   | Audit;
 
 /** Who decided what, and when. */
@@ -37,7 +43,7 @@ export interface Audit {
   readonly by: string;
   /** The operator event's kind, e.g. "cordon", or "apply". */
   readonly action: string;
-  /** The node or model it is about, or "catalog". */
+  /** The node, model or replica it is about, or "catalog". */
   readonly subject: string;
   readonly reason: string;
 }
@@ -97,6 +103,11 @@ function decisionRecords(before: Decisions, after: Decisions): StoreRecord[] {
     ...changed(before.labels, after.labels).map(([node, labels]): StoreRecord =>
       labels === undefined ? { kind: "labels", node } : { kind: "labels", node, labels }
     ),
+    ...changed(before.replicas, after.replicas).map(([replica, decision]): StoreRecord =>
+      decision === undefined
+        ? { kind: "replica_decision", replica }
+        : { kind: "replica_decision", replica, decision }
+    ),
   ];
 }
 
@@ -129,9 +140,29 @@ function auditOf(event: Event, now: EpochMs): StoreRecord[] {
     at: now,
     by: event.by,
     action: event.kind,
-    subject: "node" in event ? event.node : event.model,
-    reason: "reason" in event ? event.reason : "",
+    subject: subjectOf(event),
+    reason: detailOf(event),
   }];
+}
+
+function subjectOf(event: OperatorEvent): string {
+  if ("node" in event) return event.node;
+  return "model" in event ? event.model : event.replica;
+}
+
+/** What was decided, where the action alone does not say it, and why. */
+function detailOf(event: OperatorEvent): string {
+  switch (event.kind) {
+    case "label":
+      return [
+        ...Object.keys(event.set).sort().map((key) => `${key}=${event.set[key]}`),
+        ...event.remove.map((key) => `${key}-`),
+      ].join(", ");
+    case "scale":
+      return [`${event.replicas}`, event.reason].filter((part) => part !== "").join(": ");
+    default:
+      return "reason" in event ? event.reason : "";
+  }
 }
 
 /** Only what operators decide says who decided it. */

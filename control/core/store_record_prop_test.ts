@@ -16,7 +16,8 @@ const event: fc.Arbitrary<OperatorEvent> = fc.oneof(
   fc.record({
     kind: fc.constant("label" as const),
     node,
-    labels: fc.dictionary(fc.constantFrom("rack", "zone"), fc.constantFrom("a", "b")),
+    set: fc.dictionary(fc.constantFrom("rack", "zone"), fc.constantFrom("a", "b")),
+    remove: fc.subarray(["rack", "zone"]),
     by: words.by,
   }),
   fc.record({ kind: fc.constant("forget_node" as const), node, by: words.by }),
@@ -25,6 +26,11 @@ const event: fc.Arbitrary<OperatorEvent> = fc.oneof(
   fc.record({ kind: fc.constant("scale" as const), model, replicas: fc.nat(4), ...words }),
   fc.record({ kind: fc.constant("clear_scale" as const), model, by: words.by }),
   fc.record({ kind: fc.constant("retry" as const), model, by: words.by }),
+  fc.record({
+    kind: fc.constantFrom("restart" as const, "stop" as const, "stop_at_once" as const),
+    replica: fc.constantFrom("m-1-1", "m-1-2"),
+    ...words,
+  }),
 );
 
 /** What a store that keeps these records has in the end. */
@@ -34,6 +40,7 @@ interface Stored {
   readonly paused: Map<string, unknown>;
   readonly scales: Map<string, unknown>;
   readonly labels: Map<string, unknown>;
+  readonly replicas: Map<string, unknown>;
   audits: number;
 }
 
@@ -57,6 +64,9 @@ function keep(stored: Stored, record: StoreRecord): void {
     case "labels":
       put(stored.labels, record.node, record.labels);
       return;
+    case "replica_decision":
+      put(stored.replicas, record.replica, record.decision);
+      return;
     case "audit":
       stored.audits++;
       return;
@@ -70,7 +80,13 @@ function sorted<V>(map: ReadonlyMap<string, V>): readonly (readonly [string, V])
 }
 
 function agrees(stored: Stored, world: World): void {
-  const kinds: readonly (keyof Decisions)[] = ["nodes", "paused", "scales", "labels"];
+  const kinds: readonly (keyof Decisions)[] = [
+    "nodes",
+    "paused",
+    "scales",
+    "labels",
+    "replicas",
+  ];
   for (const kind of kinds) deepEqual(sorted(stored[kind]), sorted<unknown>(world.decisions[kind]));
   deepEqual([...stored.known].sort(), [...world.knownNodes].sort());
 }
@@ -86,6 +102,7 @@ Deno.test("storeRecords() keeps every operator's decision, as the world has it",
         paused: new Map(),
         scales: new Map(),
         labels: new Map(),
+        replicas: new Map(),
         audits: 0,
       };
       let changes = 0;

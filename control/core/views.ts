@@ -9,6 +9,7 @@ import type { ReplicaState } from "@heddle/proto/replica_state";
 import type { Revision } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
 import type { NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
+import type { ReplicaDecision } from "./world.ts";
 
 export interface NodeView {
   readonly name: NodeId;
@@ -25,6 +26,8 @@ export interface NodeView {
   readonly draining: boolean;
   readonly decidedBy: string;
   readonly decisionReason: string;
+  /** Those of its labels that operators put there. */
+  readonly operatorLabels: Readonly<Record<string, string>>;
 }
 
 export interface ModelView {
@@ -51,8 +54,8 @@ export interface ModelView {
 
 /** What an operator decided and nobody has taken back, also about what is not there any more. */
 export interface DecisionView {
-  readonly kind: "cordon" | "drain" | "pause" | "scale" | "labels";
-  /** A node for cordon, drain and labels, else a model. */
+  readonly kind: "cordon" | "drain" | "pause" | "scale" | "labels" | ReplicaDecision["kind"];
+  /** A node, a model or a replica. */
   readonly subject: string;
   /** Replicas for a scale, labels as "a=b, c=d"; else empty. */
   readonly value: string;
@@ -113,6 +116,9 @@ export interface ExplainView {
   readonly rejections: readonly RejectionView[];
   /** Since placement was last tried; absent when never. */
   readonly lastAttemptMs?: number;
+  /** As in ModelView. */
+  readonly desiredReplicas: number;
+  readonly scaleReason: string;
 }
 
 export interface PlacementView {

@@ -155,6 +155,10 @@ export interface CommandAnswer {
 export type RetireReason =
   /** An operator drains a node it runs on. */
   | "node_draining"
+  /** An operator wants it replaced. */
+  | "operator_restart"
+  /** An operator wants it gone, with or without a replacement. */
+  | "operator_stop"
   /** Its profile changed so that it needs a new engine, or is gone. */
   | "profile_changed"
   /** The model left the catalog. */
@@ -275,6 +279,8 @@ export interface Decisions {
   readonly scales: ReadonlyMap<string, ScaleDecision>;
   /** Labels that operators put on nodes; they win over the node's own. */
   readonly labels: ReadonlyMap<NodeId, Readonly<Record<string, string>>>;
+  /** Replicas that an operator wants replaced or stopped. */
+  readonly replicas: ReadonlyMap<ReplicaId, ReplicaDecision>;
 }
 
 export interface Decision {
@@ -289,6 +295,11 @@ export interface NodeDecision extends Decision {
 
 export interface ScaleDecision extends Decision {
   readonly replicas: number;
+}
+
+export interface ReplicaDecision extends Decision {
+  /** `stop_at_once` cuts the requests that it has. */
+  readonly kind: "restart" | "stop" | "stop_at_once";
 }
 
 export interface Router {
@@ -322,6 +333,7 @@ export const NO_DECISIONS: Decisions = {
   paused: new Map(),
   scales: new Map(),
   labels: new Map(),
+  replicas: new Map(),
 };
 
 /** What control knows when it starts: only what was stored. */

@@ -2,7 +2,7 @@
 import { formatDurationMs } from "@heddle/common/duration";
 import type { Model } from "../catalog.ts";
 import type { EpochMs } from "../ids.ts";
-import type { Replica, Retiring } from "../world.ts";
+import type { Replica, RetireReason, Retiring } from "../world.ts";
 import { drainEnd } from "./drain_end.ts";
 import { act, type Pass, wait, wakeAt } from "./pass.ts";
 import { away } from "../facts/replica_judgement.ts";
@@ -27,15 +27,7 @@ export function drainRetiring(pass: Pass, model: Model | undefined, want: Want):
     if (replica.retiring === undefined || replica.draining !== undefined) continue;
     const verdict = verdictOn(pass, model, replica, replica.retiring, want);
     if (verdict.kind === "drain") {
-      act(pass, {
-        kind: "drain_replica",
-        replica: replica.id,
-        reason: replica.retiring.reason,
-        deadline: pass.now + pass.world.timings.drainGraceMs,
-        detail: verdict.detail,
-      });
-      // It counts no more, so that the next pass may start what this one had no place for.
-      wakeAt(pass, pass.now + 1);
+      drain(pass, replica, replica.retiring.reason, verdict.detail);
     } else {
       wait(pass, {
         subject: "replica",
@@ -46,6 +38,23 @@ export function drainRetiring(pass: Pass, model: Model | undefined, want: Want):
       });
     }
   }
+}
+
+/** Takes out of service what operators want stopped, whatever becomes of its model. */
+export function drainStopped(pass: Pass, ids: readonly string[]): void {
+  for (const replica of leastMissedFirst(pass, ids)) {
+    const decided = pass.world.decisions.replicas.get(replica.id)?.kind;
+    if (replica.draining !== undefined || decided === undefined || decided === "restart") continue;
+    act(pass, { kind: "retire_replica", replica: replica.id, reason: "operator_stop" });
+    drain(pass, replica, "operator_stop", "");
+  }
+}
+
+function drain(pass: Pass, { id }: Replica, reason: RetireReason, detail: string): void {
+  const deadline = pass.now + pass.world.timings.drainGraceMs;
+  act(pass, { kind: "drain_replica", replica: id, reason, deadline, detail });
+  // It counts no more, so that the next pass may start what this one had no place for.
+  wakeAt(pass, pass.now + 1);
 }
 
 /** Stops the draining replicas that nobody uses any more. */
@@ -74,10 +83,12 @@ function verdictOn(
 ): Verdict {
   switch (retiring.reason) {
     case "model_removed":
+    case "operator_stop":
     case "surplus":
     case "rebuilt_elsewhere":
       return { kind: "drain", detail: "" };
     case "node_draining":
+    case "operator_restart":
     case "profile_changed":
       break;
   }
@@ -86,7 +97,7 @@ function verdictOn(
   }
   return retiring.reason === "node_draining"
     ? nodeVerdict(pass, retiring, want)
-    : profileVerdict(pass, model, replica, want);
+    : renewalVerdict(pass, model, replica, want);
 }
 
 /** More serve, or could, than are wanted. */
@@ -115,11 +126,14 @@ function nodeVerdict(pass: Pass, retiring: Retiring, { tried }: Want): Verdict {
 }
 
 /**
- * A new profile: the old engine serves until the new one does. It makes room only where a new one
- * would then fit, one at a time, and never for a profile that fails to start.
+ * A new profile, or a new engine for the same: the old one serves until the new one does. It makes
+ * room only where a new one would then fit, one at a time, and never for what fails to start.
  */
-function profileVerdict(pass: Pass, model: Model, replica: Replica, want: Want): Verdict {
+function renewalVerdict(pass: Pass, model: Model, replica: Replica, want: Want): Verdict {
   const { tried } = want;
+  const what = replica.retiring?.reason === "profile_changed"
+    ? "the changed profile"
+    : "a new engine";
   if (tried?.kind === "no_room") {
     const record = pass.draft.models.get(model.name);
     const others = want.ids.flatMap((id) => pass.draft.replicas.get(id) ?? []).filter((each) =>
@@ -129,14 +143,14 @@ function profileVerdict(pass: Pass, model: Model, replica: Replica, want: Want):
     );
     if (others.length > 0) return { kind: "wait", detail: "one is replaced at a time" };
     if ((record?.failedStarts ?? 0) > 0) {
-      return { kind: "wait", detail: "the changed profile has failed to start" };
+      return { kind: "wait", detail: `${what} has failed to start` };
     }
     return fitsWithout(pass, model, replica)
       ? { kind: "drain", detail: `no room for a second copy, so it makes room: ${tried.detail}` }
-      : { kind: "wait", detail: `the changed profile would not fit in its place: ${tried.detail}` };
+      : { kind: "wait", detail: `${what} would not fit in its place: ${tried.detail}` };
   }
   if (tried?.kind === "backoff" || tried?.kind === "blocked") {
-    return { kind: "wait", detail: `the changed profile does not start: ${tried.detail}` };
+    return { kind: "wait", detail: `${what} does not start: ${tried.detail}` };
   }
   return { kind: "wait", detail: "until its replacement is ready" };
 }
@@ -145,9 +159,11 @@ function endDrain(pass: Pass, id: string): void {
   const replica = pass.draft.replicas.get(id);
   if (replica?.draining === undefined || ending(replica)) return;
   if (away(pass.world, replica, pass.now)) return;
-  const end = drainEnd(pass.world, replica, replica.draining, pass.now);
+  const atOnce = pass.world.decisions.replicas.get(id)?.kind === "stop_at_once";
+  const draining = atOnce ? { ...replica.draining, deadline: pass.now } : replica.draining;
+  const end = drainEnd(pass.world, replica, draining, pass.now);
   if (end.kind === "end") {
-    const reason = replica.readyAt === undefined ? replica.draining.reason : end.reason;
+    const reason = atOnce || replica.readyAt === undefined ? draining.reason : end.reason;
     act(pass, { kind: "stop_replica", replica: id, reason });
     return;
   }

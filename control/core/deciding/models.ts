@@ -6,7 +6,7 @@ import type { WaitReason } from "../plan.ts";
 import { desired } from "../facts/desired.ts";
 import { scaleDownFrom, scaleStep } from "../facts/scaling.ts";
 import { applyStep } from "./draft.ts";
-import { drainRetiring, endDrains } from "./drains.ts";
+import { drainRetiring, drainStopped, endDrains } from "./drains.ts";
 import { act, type Pass, wait, wakeAt } from "./pass.ts";
 import { away } from "../facts/replica_judgement.ts";
 import { type Tried, tryPlace } from "./room.ts";
@@ -53,6 +53,7 @@ function decideModel(pass: Pass, name: string, ids: readonly string[]): void {
   const model = exactModel(pass, name);
   const paused = pass.world.decisions.paused.get(name);
   if (paused !== undefined) {
+    drainStopped(pass, ids);
     endDrains(pass, ids);
     return waitFor(pass, name, "paused", `by ${paused.by}: ${paused.reason || "no reason given"}`);
   }
@@ -143,11 +144,14 @@ function factualReason(
   replica: Replica,
 ): RetireReason | undefined {
   if (model === undefined) return "model_removed";
+  const decided = pass.world.decisions.replicas.get(replica.id)?.kind;
+  if (decided === "stop" || decided === "stop_at_once") return "operator_stop";
   const drained = replica.shards.some((shard) =>
     pass.world.decisions.nodes.get(shard.node)?.kind === "drain"
   );
   // Before a changed profile: that one may wait for as long as it likes, an operator may not.
   if (drained) return "node_draining";
+  if (decided === "restart") return "operator_restart";
   return profileOf(model, replica.fingerprint) === undefined ? "profile_changed" : undefined;
 }
 

@@ -44,6 +44,9 @@ export function observe(world: World, event: Event, now: EpochMs): World {
     case "scale":
     case "clear_scale":
     case "retry":
+    case "restart":
+    case "stop":
+    case "stop_at_once":
       return observeOperator(world, event, now);
     case "tick":
       return world;

@@ -1,5 +1,6 @@
 /** Operators' decisions. They are facts here; the store keeps them (store_record.ts). */
 import type { OperatorEvent } from "../event.ts";
+import { unheard } from "../facts/settled.ts";
 import type { EpochMs } from "../ids.ts";
 import type { Decisions, World } from "../world.ts";
 import { cleared } from "./catalog.ts";
@@ -13,13 +14,10 @@ export function observeOperator(world: World, event: OperatorEvent, now: EpochMs
     }
     case "uncordon":
       return decided(world, "nodes", event.node, undefined);
-    case "label":
-      return decided(
-        world,
-        "labels",
-        event.node,
-        Object.keys(event.labels).length === 0 ? undefined : event.labels,
-      );
+    case "label": {
+      const labels = labelled(world.decisions.labels.get(event.node), event);
+      return decided(world, "labels", event.node, labels);
+    }
     case "pause":
       return decided(world, "paused", event.model, { by: event.by, reason: event.reason, at: now });
     case "resume":
@@ -38,7 +36,35 @@ export function observeOperator(world: World, event: OperatorEvent, now: EpochMs
     }
     case "forget_node":
       return forgetNode(world, event.node);
+    case "restart":
+    case "stop":
+    case "stop_at_once": {
+      const { kind, by, reason } = event;
+      return decided(withoutGone(world), "replicas", event.replica, { kind, by, reason, at: now });
+    }
   }
+}
+
+type Label = Extract<OperatorEvent, { kind: "label" }>;
+
+/** Undefined when none is left. */
+function labelled(
+  before: Readonly<Record<string, string>> = {},
+  { set, remove }: Label,
+): Readonly<Record<string, string>> | undefined {
+  const removed = new Set(remove);
+  const kept = Object.entries({ ...before, ...set }).filter(([key]) => !removed.has(key));
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+/** What was decided about replicas that are no more, once every node has said what it runs. */
+function withoutGone(world: World): World {
+  const { decisions } = world;
+  const gone = [...decisions.replicas.keys()].filter((id) => !world.replicas.has(id));
+  if (gone.length === 0 || unheard(world).length > 0) return world;
+  const replicas = new Map(decisions.replicas);
+  for (const id of gone) replicas.delete(id);
+  return { ...world, decisions: { ...decisions, replicas } };
 }
 
 type ValueOf<K extends keyof Decisions> = Decisions[K] extends ReadonlyMap<string, infer V> ? V

@@ -211,7 +211,11 @@ Deno.test("place() follows labels, and an operator's label wins over the node's"
   const model = modelOf({ name: "m" }, { node_selector: { rack: "r2" } });
   let world = worldWith([model], { n1: { labels: { rack: "r1" } } });
   deepEqual(reasonsOf(placeIn(world, model)), ["n1 node_selector: want rack=r2 have rack=r1"]);
-  world = observe(world, { kind: "label", node: "n1", labels: { rack: "r2" }, by: "ops" }, T0);
+  world = observe(
+    world,
+    { kind: "label", node: "n1", set: { rack: "r2" }, remove: [], by: "ops" },
+    T0,
+  );
   deepEqual(nodesOf(placeIn(world, model)), ["n1"]);
 });
 

@@ -26,7 +26,8 @@ export class Ledger {
   /** Models of which anything was ever started on a node. */
   readonly #modelsOn = new Map<NodeId, Set<string>>();
   readonly #shards = new Set<ShardId>();
-  readonly #replicas = new Set<ReplicaId>();
+  /** Every replica that was ever started, with its model. */
+  readonly #replicas = new Map<ReplicaId, string>();
   #everything = false;
   #startedAt: EpochMs = 0;
   #unheard = new Set<NodeId>();
@@ -79,6 +80,11 @@ export class Ledger {
       case "scale":
       case "clear_scale":
         this.#excusedModels.add(event.model);
+        return;
+      case "restart":
+      case "stop":
+      case "stop_at_once":
+        this.#excusedModels.add(this.#replicas.get(event.replica) ?? "");
         return;
       default:
         return;
@@ -138,7 +144,7 @@ export class Ledger {
     const models = this.#modelsOn.get(node) ?? new Set();
     this.#modelsOn.set(node, models.add(spec.model));
     this.#shards.add(shard);
-    this.#replicas.add(replica);
+    this.#replicas.set(replica, spec.model);
     return first;
   }
 

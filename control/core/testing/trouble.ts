@@ -43,6 +43,8 @@ const ROUGH: readonly Fault[] = [
   (scenario) => editCatalog(scenario),
   (scenario) => takeOverWithOlderFile(scenario),
   ({ sim }) => decideModel(sim),
+  ({ sim }) => decideReplica(sim),
+  ({ sim }, node) => forgetLost(sim, node),
   (scenario) => curse(scenario),
 ];
 
@@ -155,7 +157,7 @@ function takeOverWithOlderFile(scenario: Scenario): void {
 function decideModel(sim: Simulation): void {
   const { random } = sim;
   const { name: model } = random.pick(sim.world.catalog.catalog.models);
-  switch (random.int(0, 3)) {
+  switch (random.int(0, 4)) {
     case 0:
       return sim.dispatch({ kind: "pause", model, by: BY, reason: "" });
     case 1:
@@ -164,7 +166,30 @@ function decideModel(sim: Simulation): void {
       return sim.dispatch({ kind: "scale", model, by: BY, reason: "", replicas: random.int(0, 3) });
     case 3:
       return sim.dispatch({ kind: "clear_scale", model, by: BY });
+    case 4:
+      return sim.dispatch({ kind: "retry", model, by: BY });
   }
+}
+
+function decideReplica(sim: Simulation): void {
+  const { random } = sim;
+  const replicas = [...sim.world.replicas.keys()];
+  if (replicas.length === 0) return;
+  const kind = random.pick(["restart", "stop", "stop_at_once"] as const);
+  const replica = random.pick(replicas);
+  sim.say(`an operator wants ${kind} of ${replica}`);
+  sim.dispatch({ kind, replica, by: BY, reason: "" });
+}
+
+/** It was lost, an operator gives it up, and it comes back all the same. */
+function forgetLost(sim: Simulation, node: string): void {
+  sim.silence(node, sim.random.int(70_000, 120_000));
+  sim.run(65_000);
+  if (sim.world.nodes.get(node)?.connected === true) {
+    sim.dispatch({ kind: "stream_closed", node });
+  }
+  sim.say(`an operator forgets ${node}`);
+  sim.dispatch({ kind: "forget_node", node, by: BY });
 }
 
 function curse({ sim, curses }: Scenario): void {

@@ -5,7 +5,7 @@ import type { DecisionView } from "../views.ts";
 
 /** By kind, then by subject. */
 export function viewDecisions(world: World, now: EpochMs): readonly DecisionView[] {
-  const { nodes, paused, scales, labels } = world.decisions;
+  const { nodes, paused, scales, labels, replicas } = world.decisions;
   const models = new Set(world.catalog.catalog.models.map((each) => each.name));
   const ofNode = (node: string) => !world.knownNodes.has(node) && !world.nodes.has(node);
   const ofModel = (model: string) => !models.has(model);
@@ -38,6 +38,16 @@ export function viewDecisions(world: World, now: EpochMs): readonly DecisionView
       by: "",
       reason: "",
       orphaned: ofNode(subject),
+    })),
+    // One whose replica is gone is done; the next one about a replica sweeps it away.
+    ...[...replicas].filter(([subject]) => world.replicas.has(subject)).map((
+      [subject, decision],
+    ) => ({
+      ...given(decision, now),
+      kind: decision.kind,
+      subject,
+      value: "",
+      orphaned: false,
     })),
   ];
   return all.sort((a, b) => compare(a.kind, b.kind) || compare(a.subject, b.subject));

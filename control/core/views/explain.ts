@@ -7,6 +7,7 @@ import { candidates } from "../placing/candidate.ts";
 import { summarise } from "../placing/explain.ts";
 import { place } from "../placing/place.ts";
 import type { World } from "../world.ts";
+import { viewModels } from "./models.ts";
 import type { ExplainView, PlacementView, RejectionView } from "../views.ts";
 
 /** `model` is a name. A model that left the catalog has only placements. */
@@ -20,11 +21,14 @@ export function explainModel(world: World, name: string, now: EpochMs): ExplainV
   const placed = placements.length === 0
     ? summary
     : `${placements.length} placed; for one more: ${summary}`;
+  const wanted = viewModels(world, now).find((each) => each.name === name);
   return {
     model: name,
     summary: [...decided(world, name), placed].join("; "),
     placements,
     rejections,
+    desiredReplicas: wanted?.desiredReplicas ?? 0,
+    scaleReason: wanted?.scaleReason ?? "",
     ...(lastAttemptAt === undefined ? {} : { lastAttemptMs: Math.max(0, now - lastAttemptAt) }),
   };
 }

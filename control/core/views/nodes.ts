@@ -52,5 +52,6 @@ function viewNode(world: World, name: NodeId, held: Held, now: EpochMs): NodeVie
     draining: decision?.kind === "drain",
     decidedBy: decision?.by ?? "",
     decisionReason: decision?.reason ?? "",
+    operatorLabels: labels ?? {},
   };
 }

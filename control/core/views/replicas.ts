@@ -65,12 +65,18 @@ function viewReplica(world: World, replica: Replica, now: EpochMs): ReplicaView 
   const lead = leader(replica);
   const inFlight = inFlightOf(world, replica.id, now);
   const anyShard = replica.shards[0];
+  const decided = world.decisions.replicas.get(replica.id);
+  const order = decided === undefined
+    ? ""
+    : `${decided.kind.replaceAll("_", " ")} by ${decided.by}: ${
+      decided.reason || "no reason given"
+    }`;
   return {
     replicaId: replica.id,
     model: replica.model,
     profile: replica.profile,
     state,
-    reason,
+    reason: [reason, order].filter((each) => each !== "").join("; "),
     address: lead?.status?.address ?? "",
     shards: replica.shards.map(viewShard),
     inStateMs: Math.max(0, now - since),

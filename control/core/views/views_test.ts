@@ -133,7 +133,7 @@ Deno.test("viewDecisions() shows every decision that holds, also about what is g
   const sim = fleet(small);
   const by = "ops";
   sim.dispatch({ kind: "cordon", node: "n1", by, reason: "xid" });
-  sim.dispatch({ kind: "label", node: "n1", labels: { rack: "b", zone: "z" }, by });
+  sim.dispatch({ kind: "label", node: "n1", set: { rack: "b", zone: "z" }, remove: [], by });
   sim.dispatch({ kind: "pause", model: "m", by, reason: "audit" });
   sim.dispatch({ kind: "scale", model: "m", replicas: 2, by, reason: "launch" });
   sim.apply(catalog(large));

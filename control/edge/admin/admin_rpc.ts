@@ -1,16 +1,13 @@
 /** Operators' side of control: what there is, why, and their decisions. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { HeddleError } from "@heddle/proto/error";
 import type { AdminService } from "@heddle/proto/gen/admin";
 import { VERSION } from "@heddle/common/version";
 import type { CatalogApplied, OperatorEvent } from "../../core/event.ts";
-import { findModel } from "../../core/catalog.ts";
 import { explainModel } from "../../core/views/explain.ts";
 import { viewModels } from "../../core/views/models.ts";
 import { viewNodes } from "../../core/views/nodes.ts";
 import { viewReplicas } from "../../core/views/replicas.ts";
 import { viewRouters } from "../../core/views/routers.ts";
-import type { NodeView } from "../../core/views.ts";
 import type { World } from "../../core/world.ts";
 import { operatorName, type Realm } from "../caller.ts";
 import type { Standing } from "../lease/elector.ts";
@@ -24,11 +21,9 @@ import {
   encodeReplica,
   encodeRouter,
 } from "./encode_views.ts";
-import { unknownName } from "./known_name.ts";
+import { modelName } from "./known_name.ts";
 import { findLog } from "./log_source.ts";
-
-/** Longest reason of a decision: it stands in tables. */
-const REASON_CHARS_MAX = 500;
+import { operatorRpc, type OperatorRpcOptions } from "./operator_rpc.ts";
 
 export interface AdminRpcOptions {
   readonly realm: Realm;
@@ -45,6 +40,8 @@ export interface AdminRpcOptions {
     readonly standing: Standing;
     readonly leadership: unknown;
   };
+  /** From the store. Throws while this control does not lead. */
+  readonly audit: OperatorRpcOptions["audit"];
   /** Told after an operator applied a catalog, so that an older file does not undo it. */
   readonly superseded: () => Promise<void>;
 }
@@ -82,15 +79,7 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
       const name = modelName(loop.world(), "explain", model);
       return encodeExplain(explainModel(loop.world(), name, loop.now()));
     },
-    async cordon({ node, reason }, context) {
-      return { node: await decide(options, { kind: "cordon", node, by: by(context), reason }) };
-    },
-    async uncordon({ node }, context) {
-      return { node: await decide(options, { kind: "uncordon", node, by: by(context) }) };
-    },
-    async drain({ node, reason }, context) {
-      return { node: await decide(options, { kind: "drain", node, by: by(context), reason }) };
-    },
+    ...operatorRpc({ by, loop, audit: options.audit }),
     async planCatalog(request, context) {
       by(context);
       return { plan: await planText(loop, request) };
@@ -128,39 +117,4 @@ function versionOf({ seat, loop, realm }: AdminRpcOptions) {
     leader: leader?.name ?? "",
     leaderAddress: leader?.address ?? "",
   };
-}
-
-type NodeDecisionEvent = Extract<OperatorEvent, { kind: "cordon" | "drain" | "uncordon" }>;
-
-async function decide(options: AdminRpcOptions, event: NodeDecisionEvent) {
-  if ("reason" in event && event.reason.length > REASON_CHARS_MAX) {
-    const text = `Cannot ${event.kind} node "${event.node}": the reason is longer than ` +
-      `${REASON_CHARS_MAX} characters`;
-    throw new HeddleError("invalid_input", text);
-  }
-  findNode(options, event);
-  await options.loop.dispatch(event);
-  return encodeNode(findNode(options, event));
-}
-
-function findNode({ loop }: AdminRpcOptions, event: NodeDecisionEvent): NodeView {
-  const nodes = viewNodes(loop.world(), loop.now());
-  const found = nodes.find(({ name }) => name === event.node);
-  if (found !== undefined) return found;
-  throw unknownName(
-    { action: event.kind, noun: "node", name: event.node },
-    nodes.map(({ name }) => name),
-  );
-}
-
-function modelName(world: World, action: string, nameOrAlias: string): string {
-  const { catalog } = world.catalog;
-  const found = findModel(catalog, nameOrAlias);
-  if (found !== undefined) return found.name;
-  // One that left the catalog may still run.
-  if ([...world.replicas.values()].some(({ model }) => model === nameOrAlias)) return nameOrAlias;
-  throw unknownName(
-    { action, noun: "model", name: nameOrAlias },
-    catalog.models.flatMap(({ name, aliases }) => [name, ...aliases]),
-  );
 }

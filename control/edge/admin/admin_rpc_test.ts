@@ -1,95 +1,10 @@
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
-import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
 import { AdminService } from "@heddle/proto/gen/admin";
-import { InventorySchema, NodeState } from "@heddle/proto/gen/types";
-import { NO_REVISION } from "@heddle/proto/revision";
+import { NodeState } from "@heddle/proto/gen/types";
 import { connectRpc } from "@heddle/common/rpc_client";
 import { startRpcServer } from "@heddle/common/rpc_server";
-import { parseCatalog } from "../../core/catalog.ts";
-import type { CatalogApplied, OperatorEvent } from "../../core/event.ts";
-import { observe } from "../../core/observing/observe.ts";
-import { NO_DECISIONS, startWorld, type World } from "../../core/world.ts";
-import { BoundedQueue } from "../bounded_queue.ts";
-import { Listener, REALM } from "../listener_fake.ts";
-import { LogRequests } from "../log_requests.ts";
-import type { NodeMessage } from "../node_streams.ts";
-import { adminRpc } from "./admin_rpc.ts";
-
-const NOW = 1_000;
-const CATALOG = `
-models:
-  - {name: demo, aliases: [default], source: s, profiles: [{name: p, engine: vllm, gpu_class: h100-80g}]}
-`;
-
-function worldWithNode(): World {
-  const parsed = parseCatalog(CATALOG, "c");
-  if (parsed.kind !== "ok") throw new Error("the catalog of this test is wrong");
-  const world = startWorld({
-    cluster: "test",
-    storedTerm: 4,
-    catalog: { catalog: parsed.value, text: CATALOG, revision: 1 },
-    knownNodes: new Set(["gpu-02"]),
-    decisions: NO_DECISIONS,
-  }, 0);
-  return observe(world, {
-    kind: "registered",
-    node: "gpu-01",
-    agentVersion: "0.1.0",
-    bootId: "b",
-    agentInstance: "i",
-    address: "10.0.0.1",
-    inventory: create(InventorySchema, { hostname: "gpu-01", labels: { rack: "r1" } }),
-    shards: [],
-    highestRevision: NO_REVISION,
-  }, 500.25);
-}
-
-/** The admin service over the real core, without a store. */
-function admin(secured = true) {
-  let world = worldWithNode();
-  const sent = new BoundedQueue<NodeMessage>(10);
-  const logs = new LogRequests((_node, message) => void sent.push(message));
-  const loop = {
-    dispatch(event: OperatorEvent | CatalogApplied) {
-      world = observe(world, event, NOW);
-      return Promise.resolve();
-    },
-    world: () => world,
-    now: () => NOW,
-  };
-  const standing = { leading: true, sure: true, leader: undefined, away: undefined };
-  const handlers = adminRpc({
-    realm: { ...REALM, secured },
-    logs,
-    loop,
-    seat: { name: "a", standing, leadership: loop },
-    superseded: () => Promise.resolve(),
-  });
-  return { sent, logs, handlers };
-}
-
-async function bench() {
-  const { sent, logs, handlers } = admin();
-  const listener = await Listener.start({
-    roles: ["operator"],
-    routes: (router) => router.service(AdminService, handlers),
-  });
-  return {
-    sent,
-    logs,
-    listener,
-    client: createClient(AdminService, await listener.connect("operator", "ann")),
-    [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
-  };
-}
-
-const refused = (code: Code, words: RegExp) => (error: unknown) => {
-  const { code: found, rawMessage } = ConnectError.from(error);
-  equal(found, code, rawMessage);
-  match(rawMessage, words);
-  return true;
-};
+import { adminBench as bench, fakeAdmin as admin, refused } from "./admin_fake.ts";
 
 Deno.test("AdminService lists nodes, also one that has not been heard from yet", async () => {
   await using control = await bench();

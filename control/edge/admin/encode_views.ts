@@ -1,6 +1,10 @@
 /** What operators see, as the wire says it. */
 import { create } from "@bufbuild/protobuf";
 import {
+  type AuditRecord,
+  AuditRecordSchema,
+  type DecisionView as WireDecisionView,
+  DecisionViewSchema,
   type ExplainResponse,
   ExplainResponseSchema,
   type ModelView as WireModelView,
@@ -19,7 +23,9 @@ import { encodeNodeState } from "@heddle/proto/node_state";
 import { encodeReplicaState } from "@heddle/proto/replica_state";
 import { encodeRevision } from "@heddle/proto/revision";
 import { encodeShardState } from "@heddle/proto/shard_state";
+import type { Audit } from "../../core/store_record.ts";
 import type {
+  DecisionView,
   ExplainView,
   ModelView,
   NodeView,
@@ -36,6 +42,7 @@ export function encodeNode(view: NodeView): WireNodeView {
     state: encodeNodeState(view.state),
     usedGpus: [...view.usedGpus],
     replicaIds: [...view.replicaIds],
+    operatorLabels: { ...view.operatorLabels },
     ...(inventory === undefined ? {} : { inventory: encodePlain(InventorySchema, inventory) }),
     ...(lastSeenMs === undefined ? {} : { lastSeenMs: wholeMs(lastSeenMs) }),
   });
@@ -80,6 +87,17 @@ export function encodeExplain(view: ExplainView): ExplainResponse {
     rejections: [...view.rejections],
     ...(lastAttemptMs === undefined ? {} : { lastAttemptMs: wholeMs(lastAttemptMs) }),
   });
+}
+
+export function encodeDecision({ decidedMs, ...same }: DecisionView): WireDecisionView {
+  return create(DecisionViewSchema, {
+    ...same,
+    ...(decidedMs === undefined ? {} : { decidedMs: wholeMs(decidedMs) }),
+  });
+}
+
+export function encodeAudit({ at, by, action, subject, reason }: Audit): AuditRecord {
+  return create(AuditRecordSchema, { atMs: wholeMs(at), by, action, subject, reason });
 }
 
 function encodeShard(view: ShardView): WireShardView {

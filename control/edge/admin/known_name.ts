@@ -1,8 +1,50 @@
-/** What an operator is told who asks for something that does not exist. */
+/** Finds what an operator names, and says what there is when that does not exist. */
 import { HeddleError } from "@heddle/proto/error";
+import { findModel } from "../../core/catalog.ts";
+import type { World } from "../../core/world.ts";
 
 /** Names listed in a message: more do not fit on a screen. */
 const LISTED_MAX = 10;
+
+/** The name of a model by name or alias, also of one that only runs any more. Throws `not_found`. */
+export function modelName(world: World, action: string, nameOrAlias: string): string {
+  return modelAmong(world, { action, nameOrAlias }, []);
+}
+
+/** The same, also for one of which only an operator's decision is left. */
+export function decidedModelName(world: World, action: string, nameOrAlias: string): string {
+  const { paused, scales } = world.decisions;
+  return modelAmong(world, { action, nameOrAlias }, [...paused.keys(), ...scales.keys()]);
+}
+
+function modelAmong(
+  world: World,
+  asked: { readonly action: string; readonly nameOrAlias: string },
+  others: readonly string[],
+): string {
+  const { action, nameOrAlias: name } = asked;
+  const { catalog } = world.catalog;
+  const found = findModel(catalog, name);
+  if (found !== undefined) return found.name;
+  // One that left the catalog may still run.
+  if ([...world.replicas.values()].some(({ model }) => model === name)) return name;
+  if (others.includes(name)) return name;
+  throw unknownName(
+    { action, noun: "model", name },
+    catalog.models.flatMap(({ name, aliases }) => [name, ...aliases]),
+  );
+}
+
+/** The one of that name. Throws `not_found`. */
+export function findNamed<T>(
+  what: { action: string; noun: string; name: string },
+  all: readonly T[],
+  nameOf: (each: T) => string,
+): T {
+  const found = all.find((each) => nameOf(each) === what.name);
+  if (found !== undefined) return found;
+  throw unknownName(what, all.map(nameOf));
+}
 
 /** A `not_found` with the nearest known name, if one is near, and the known names. */
 export function unknownName(

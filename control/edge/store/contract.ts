@@ -15,6 +15,7 @@ export const LEASE_MS = 60_000;
 const reason = "fan is loud; 'quoted' \u2603";
 const cordon = { kind: "cordon", by: "ann", reason, at: 1_800_000_000_123 } as const;
 const pause = { by: "ann", reason: "", at: 2.5 };
+const restart = { kind: "restart", by: "bob", reason, at: 4 } as const;
 const scale = { by: "bob", reason, at: 3, replicas: 4 };
 const audit: Audit = {
   kind: "audit",
@@ -35,6 +36,7 @@ const EVERYTHING: readonly StoreRecord[] = [
   { kind: "paused", model: "m1", decision: pause },
   { kind: "scale", model: "m1", decision: scale },
   { kind: "labels", node: "n1", labels: { rack: "r1", "": "" } },
+  { kind: "replica_decision", replica: "m1-3-4", decision: restart },
   audit,
 ];
 
@@ -92,6 +94,7 @@ function testRecords(test: Test): void {
           paused: new Map([["m1", pause]]),
           scales: new Map([["m1", scale]]),
           labels: new Map([["n1", { rack: "r1", "": "" }]]),
+          replicas: new Map([["m1-3-4", restart]]),
         },
         catalog: { text: "models: []\n", revision: 9 },
         appliedCatalogs: new Set([catalogHash("models: []\n")]),
@@ -136,6 +139,7 @@ function testChanges(test: Test): void {
           { kind: "paused", model: `m${subject}` },
           { kind: "scale", model: `m${subject}` },
           { kind: "labels", node: `n${subject}` },
+          { kind: "replica_decision", replica: `m${subject}-3-4` },
           { kind: "known_node", node: `n${subject}`, known: false },
         ]);
       }

@@ -10,7 +10,7 @@ import type { Decisions } from "../../core/world.ts";
 
 export interface DecisionRow {
   readonly kind: string;
-  /** Name of the node or model. */
+  /** Name of the node, model or replica. */
   readonly subject: string;
   /** JSON; undefined removes the row. */
   readonly value: string | undefined;
@@ -18,7 +18,7 @@ export interface DecisionRow {
 
 export type DecisionRecord = Extract<
   StoreRecord,
-  { readonly kind: "node_decision" | "paused" | "scale" | "labels" }
+  { readonly kind: "node_decision" | "paused" | "scale" | "labels" | "replica_decision" }
 >;
 
 const decision = { by: z.string(), reason: z.string(), at: z.number() };
@@ -27,15 +27,21 @@ const VALUES = {
   paused: z.object(decision),
   scale: z.object({ replicas: z.number(), ...decision }),
   labels: z.record(z.string(), z.string()),
+  replica_decision: z.object({ kind: z.enum(["restart", "stop", "stop_at_once"]), ...decision }),
 } as const satisfies Record<DecisionRecord["kind"], z.ZodType>;
 
 export function decisionRow(record: DecisionRecord): DecisionRow {
   const value = record.kind === "labels" ? record.labels : record.decision;
   return {
     kind: record.kind,
-    subject: "node" in record ? record.node : record.model,
+    subject: subjectOf(record),
     value: value === undefined ? undefined : JSON.stringify(value),
   };
+}
+
+function subjectOf(record: DecisionRecord): string {
+  if ("node" in record) return record.node;
+  return "model" in record ? record.model : record.replica;
 }
 
 /** What the rows say together. Throws `failed_precondition` for a row it does not know. */
@@ -47,6 +53,7 @@ export function decisionsOf(rows: readonly DecisionRow[]): Decisions {
     paused: valuesOf(rows, "paused", VALUES.paused),
     scales: valuesOf(rows, "scale", VALUES.scale),
     labels: valuesOf(rows, "labels", VALUES.labels),
+    replicas: valuesOf(rows, "replica_decision", VALUES.replica_decision),
   };
 }
 

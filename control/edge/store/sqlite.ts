@@ -194,6 +194,7 @@ class SqliteStore implements Store {
       case "paused":
       case "scale":
       case "labels":
+      case "replica_decision":
         return this.#writeDecision(decisionRow(record));
       case "audit":
         return this.#run(

@@ -26,6 +26,7 @@ export async function writeRecord(sql: TransactionSql, record: StoreRecord): Pro
     case "paused":
     case "scale":
     case "labels":
+    case "replica_decision":
       return await writeDecision(sql, decisionRow(record));
     case "audit": {
       // Times of a monotonic clock may have fractions.

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/admin.proto.
  */
 export const file_heddle_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChVoZWRkbGUvdjEvYWRtaW4ucHJvdG8SCWhlZGRsZS52MSITChFHZXRWZXJzaW9uUmVxdWVzdCKsAQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDAoEdGVybRgCIAEoBBIPCgdjbHVzdGVyGAMgASgJEg8KB3NldHRsZWQYBCABKAgSDAoEbmFtZRgFIAEoCRIPCgdsZWFkaW5nGAYgASgIEg4KBmxlYWRlchgHIAEoCRIWCg5sZWFkZXJfYWRkcmVzcxgIIAEoCRIOCgZ1bnN1cmUYCSABKAkiEgoQTGlzdE5vZGVzUmVxdWVzdCI3ChFMaXN0Tm9kZXNSZXNwb25zZRIiCgVub2RlcxgBIAMoCzITLmhlZGRsZS52MS5Ob2RlVmlldyKzAgoITm9kZVZpZXcSDAoEbmFtZRgBIAEoCRIjCgVzdGF0ZRgCIAEoDjIULmhlZGRsZS52MS5Ob2RlU3RhdGUSDwoHYWRkcmVzcxgDIAEoCRIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEicKCWludmVudG9yeRgFIAEoCzIULmhlZGRsZS52MS5JbnZlbnRvcnkSEQoJdXNlZF9ncHVzGAYgAygNEhMKC3JlcGxpY2FfaWRzGAcgAygJEhkKDGxhc3Rfc2Vlbl9tcxgIIAEoBEgAiAEBEhAKCGNvcmRvbmVkGAkgASgIEhAKCGRyYWluaW5nGAogASgIEhIKCmRlY2lkZWRfYnkYCyABKAkSFwoPZGVjaXNpb25fcmVhc29uGAwgASgJQg8KDV9sYXN0X3NlZW5fbXMiEwoRTGlzdE1vZGVsc1JlcXVlc3QiOgoSTGlzdE1vZGVsc1Jlc3BvbnNlEiQKBm1vZGVscxgBIAMoCzIULmhlZGRsZS52MS5Nb2RlbFZpZXcipgIKCU1vZGVsVmlldxIMCgRuYW1lGAEgASgJEg8KB2FsaWFzZXMYAiADKAkSFAoMbWluX3JlcGxpY2FzGAMgASgNEhQKDG1heF9yZXBsaWNhcxgEIAEoDRIYChBkZXNpcmVkX3JlcGxpY2FzGAUgASgNEhYKDnJlYWR5X3JlcGxpY2FzGAYgASgNEhkKEXN0YXJ0aW5nX3JlcGxpY2FzGAcgASgNEhkKEWRyYWluaW5nX3JlcGxpY2FzGAggASgNEhUKDWZhaWxlZF9zdGFydHMYCSABKA0SFwoKYmFja29mZl9tcxgKIAEoDUgAiAEBEg4KBnJlYXNvbhgLIAEoCRIXCg91bnNhZmVfcHJvZmlsZXMYDCADKAlCDQoLX2JhY2tvZmZfbXMiJAoTTGlzdFJlcGxpY2FzUmVxdWVzdBINCgVtb2RlbBgBIAEoCSJAChRMaXN0UmVwbGljYXNSZXNwb25zZRIoCghyZXBsaWNhcxgBIAMoCzIWLmhlZGRsZS52MS5SZXBsaWNhVmlldyKLAgoLUmVwbGljYVZpZXcSEgoKcmVwbGljYV9pZBgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdwcm9maWxlGAMgASgJEiYKBXN0YXRlGAQgASgOMhcuaGVkZGxlLnYxLlJlcGxpY2FTdGF0ZRIOCgZyZWFzb24YBSABKAkSDwoHYWRkcmVzcxgGIAEoCRIkCgZzaGFyZHMYByADKAsyFC5oZWRkbGUudjEuU2hhcmRWaWV3EhMKC2luX3N0YXRlX21zGAggASgEEhYKCWluX2ZsaWdodBgJIAEoDUgAiAEBEg4KBmVuZ2luZRgKIAEoCRIOCgZmYWJyaWMYCyABKAlCDAoKX2luX2ZsaWdodCLtAQoJU2hhcmRWaWV3EhAKCHNoYXJkX2lkGAEgASgJEgwKBG5vZGUYAiABKAkSDAoEcmFuaxgDIAEoDRIkCgVzdGF0ZRgEIAEoDjIVLmhlZGRsZS52MS5TaGFyZFN0YXRlEgwKBGdwdXMYBSADKA0SHwoEaGNhcxgGIAMoCzIRLmhlZGRsZS52MS5IY2FSZWYSEAoDcGlkGAcgASgNSACIAQESDgoGcmVhc29uGAggASgJEg8KB21lc3NhZ2UYCSABKAkSEAoIbG9nX3RhaWwYCiADKAkSEAoIcHJvZ3Jlc3MYCyABKAlCBgoEX3BpZCIUChJMaXN0Um91dGVyc1JlcXVlc3QiPQoTTGlzdFJvdXRlcnNSZXNwb25zZRImCgdyb3V0ZXJzGAEgAygLMhUuaGVkZGxlLnYxLlJvdXRlclZpZXcirgEKClJvdXRlclZpZXcSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEiQKB2FwcGxpZWQYAyABKAsyEy5oZWRkbGUudjEuUmV2aXNpb24SDwoHY3VycmVudBgEIAEoCBIOCgZsZWFzZWQYBSABKAgSFgoObGFzdF9yZXBvcnRfbXMYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgNEg8KB3dhaXRpbmcYCCABKA0iHwoORXhwbGFpblJlcXVlc3QSDQoFbW9kZWwYASABKAkivwEKD0V4cGxhaW5SZXNwb25zZRINCgVtb2RlbBgBIAEoCRIPCgdzdW1tYXJ5GAIgASgJEiwKCnBsYWNlbWVudHMYAyADKAsyGC5oZWRkbGUudjEuUGxhY2VtZW50VmlldxIsCgpyZWplY3Rpb25zGAQgAygLMhguaGVkZGxlLnYxLlJlamVjdGlvblZpZXcSHAoPbGFzdF9hdHRlbXB0X21zGAUgASgESACIAQFCEgoQX2xhc3RfYXR0ZW1wdF9tcyKoAQoNUGxhY2VtZW50VmlldxISCgpyZXBsaWNhX2lkGAEgASgJEg8KB3Byb2ZpbGUYAiABKAkSDQoFbm9kZXMYAyADKAkSNAoGc2NvcmVzGAQgAygLMiQuaGVkZGxlLnYxLlBsYWNlbWVudFZpZXcuU2NvcmVzRW50cnkaLQoLU2NvcmVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASJOCg1SZWplY3Rpb25WaWV3Eg8KB3Byb2ZpbGUYASABKAkSDAoEbm9kZRgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGZGV0YWlsGAQgASgJIi0KDUNvcmRvblJlcXVlc3QSDAoEbm9kZRgBIAEoCRIOCgZyZWFzb24YAiABKAkiMwoOQ29yZG9uUmVzcG9uc2USIQoEbm9kZRgBIAEoCzITLmhlZGRsZS52MS5Ob2RlVmlldyIfCg9VbmNvcmRvblJlcXVlc3QSDAoEbm9kZRgBIAEoCSI1ChBVbmNvcmRvblJlc3BvbnNlEiEKBG5vZGUYASABKAsyEy5oZWRkbGUudjEuTm9kZVZpZXciLAoMRHJhaW5SZXF1ZXN0EgwKBG5vZGUYASABKAkSDgoGcmVhc29uGAIgASgJIjIKDURyYWluUmVzcG9uc2USIQoEbm9kZRgBIAEoCzITLmhlZGRsZS52MS5Ob2RlVmlldyJ5Cg9SZWFkTG9nc1JlcXVlc3QSFAoKcmVwbGljYV9pZBgBIAEoCUgAEhIKCHNoYXJkX2lkGAIgASgJSAASDgoEbm9kZRgDIAEoCUgAEhIKCnRhaWxfbGluZXMYBCABKA0SDgoGZm9sbG93GAUgASgIQggKBnNvdXJjZSI1ChBSZWFkTG9nc1Jlc3BvbnNlEiEKBWxpbmVzGAEgAygLMhIuaGVkZGxlLnYxLkxvZ0xpbmUiJwoHTG9nTGluZRIOCgZzb3VyY2UYASABKAkSDAoEdGV4dBgCIAEoCSIwChJQbGFuQ2F0YWxvZ1JlcXVlc3QSDAoEdGV4dBgBIAEoCRIMCgRmaWxlGAIgASgJIjsKE1BsYW5DYXRhbG9nUmVzcG9uc2USJAoEcGxhbhgBIAEoCzIWLmhlZGRsZS52MS5DYXRhbG9nUGxhbiKWAgoLQ2F0YWxvZ1BsYW4SJwoHY2hhbmdlcxgBIAMoCzIWLmhlZGRsZS52MS5Nb2RlbENoYW5nZRIpCgZzdGFydHMYAiADKAsyGS5oZWRkbGUudjEuUGxhbm5lZFJlcGxpY2ESKAoFc3RvcHMYAyADKAsyGS5oZWRkbGUudjEuUGxhbm5lZFJlcGxpY2ESDAoEa2VwdBgEIAEoDRIrCglzaG9ydGFnZXMYBSADKAsyGC5oZWRkbGUudjEuTW9kZWxTaG9ydGFnZRITCgt3YWl0X3JlYXNvbhgGIAEoCRITCgt3YWl0X2RldGFpbBgHIAEoCRISCgppbmNvbXBsZXRlGAggASgIEhAKCHJldmlzaW9uGAkgASgEIjkKC01vZGVsQ2hhbmdlEg0KBW1vZGVsGAEgASgJEgwKBGtpbmQYAiABKAkSDQoFcGFydHMYAyADKAkiYwoOUGxhbm5lZFJlcGxpY2ESDQoFbW9kZWwYASABKAkSDwoHcHJvZmlsZRgCIAEoCRINCgVub2RlcxgDIAMoCRISCgpyZXBsaWNhX2lkGAQgASgJEg4KBnJlYXNvbhgFIAEoCSJPCg1Nb2RlbFNob3J0YWdlEg0KBW1vZGVsGAEgASgJEg4KBndhbnRlZBgCIAEoDRIPCgdydW5uaW5nGAMgASgNEg4KBmRldGFpbBgEIAEoCSI+ChNBcHBseUNhdGFsb2dSZXF1ZXN0EgwKBHRleHQYASABKAkSDAoEZmlsZRgCIAEoCRILCgN5ZXMYAyABKAgiYwoUQXBwbHlDYXRhbG9nUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoCBIQCghyZXZpc2lvbhgCIAEoBBITCgt3YWl0X3JlYXNvbhgDIAEoCRITCgt3YWl0X2RldGFpbBgEIAEoCTLzBgoMQWRtaW5TZXJ2aWNlEkkKCkdldFZlcnNpb24SHC5oZWRkbGUudjEuR2V0VmVyc2lvblJlcXVlc3QaHS5oZWRkbGUudjEuR2V0VmVyc2lvblJlc3BvbnNlEkYKCUxpc3ROb2RlcxIbLmhlZGRsZS52MS5MaXN0Tm9kZXNSZXF1ZXN0GhwuaGVkZGxlLnYxLkxpc3ROb2Rlc1Jlc3BvbnNlEkkKCkxpc3RNb2RlbHMSHC5oZWRkbGUudjEuTGlzdE1vZGVsc1JlcXVlc3QaHS5oZWRkbGUudjEuTGlzdE1vZGVsc1Jlc3BvbnNlEk8KDExpc3RSZXBsaWNhcxIeLmhlZGRsZS52MS5MaXN0UmVwbGljYXNSZXF1ZXN0Gh8uaGVkZGxlLnYxLkxpc3RSZXBsaWNhc1Jlc3BvbnNlEkwKC0xpc3RSb3V0ZXJzEh0uaGVkZGxlLnYxLkxpc3RSb3V0ZXJzUmVxdWVzdBoeLmhlZGRsZS52MS5MaXN0Um91dGVyc1Jlc3BvbnNlEkAKB0V4cGxhaW4SGS5oZWRkbGUudjEuRXhwbGFpblJlcXVlc3QaGi5oZWRkbGUudjEuRXhwbGFpblJlc3BvbnNlEj0KBkNvcmRvbhIYLmhlZGRsZS52MS5Db3Jkb25SZXF1ZXN0GhkuaGVkZGxlLnYxLkNvcmRvblJlc3BvbnNlEkMKCFVuY29yZG9uEhouaGVkZGxlLnYxLlVuY29yZG9uUmVxdWVzdBobLmhlZGRsZS52MS5VbmNvcmRvblJlc3BvbnNlEjoKBURyYWluEhcuaGVkZGxlLnYxLkRyYWluUmVxdWVzdBoYLmhlZGRsZS52MS5EcmFpblJlc3BvbnNlEkwKC1BsYW5DYXRhbG9nEh0uaGVkZGxlLnYxLlBsYW5DYXRhbG9nUmVxdWVzdBoeLmhlZGRsZS52MS5QbGFuQ2F0YWxvZ1Jlc3BvbnNlEk8KDEFwcGx5Q2F0YWxvZxIeLmhlZGRsZS52MS5BcHBseUNhdGFsb2dSZXF1ZXN0Gh8uaGVkZGxlLnYxLkFwcGx5Q2F0YWxvZ1Jlc3BvbnNlEkUKCFJlYWRMb2dzEhouaGVkZGxlLnYxLlJlYWRMb2dzUmVxdWVzdBobLmhlZGRsZS52MS5SZWFkTG9nc1Jlc3BvbnNlMAFiBnByb3RvMw", [file_heddle_v1_types]);
+  fileDesc("ChVoZWRkbGUvdjEvYWRtaW4ucHJvdG8SCWhlZGRsZS52MSITChFHZXRWZXJzaW9uUmVxdWVzdCKsAQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDAoEdGVybRgCIAEoBBIPCgdjbHVzdGVyGAMgASgJEg8KB3NldHRsZWQYBCABKAgSDAoEbmFtZRgFIAEoCRIPCgdsZWFkaW5nGAYgASgIEg4KBmxlYWRlchgHIAEoCRIWCg5sZWFkZXJfYWRkcmVzcxgIIAEoCRIOCgZ1bnN1cmUYCSABKAkiEgoQTGlzdE5vZGVzUmVxdWVzdCI3ChFMaXN0Tm9kZXNSZXNwb25zZRIiCgVub2RlcxgBIAMoCzITLmhlZGRsZS52MS5Ob2RlVmlldyKsAwoITm9kZVZpZXcSDAoEbmFtZRgBIAEoCRIjCgVzdGF0ZRgCIAEoDjIULmhlZGRsZS52MS5Ob2RlU3RhdGUSDwoHYWRkcmVzcxgDIAEoCRIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEicKCWludmVudG9yeRgFIAEoCzIULmhlZGRsZS52MS5JbnZlbnRvcnkSEQoJdXNlZF9ncHVzGAYgAygNEhMKC3JlcGxpY2FfaWRzGAcgAygJEhkKDGxhc3Rfc2Vlbl9tcxgIIAEoBEgAiAEBEhAKCGNvcmRvbmVkGAkgASgIEhAKCGRyYWluaW5nGAogASgIEhIKCmRlY2lkZWRfYnkYCyABKAkSFwoPZGVjaXNpb25fcmVhc29uGAwgASgJEkAKD29wZXJhdG9yX2xhYmVscxgNIAMoCzInLmhlZGRsZS52MS5Ob2RlVmlldy5PcGVyYXRvckxhYmVsc0VudHJ5GjUKE09wZXJhdG9yTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIPCg1fbGFzdF9zZWVuX21zIhMKEUxpc3RNb2RlbHNSZXF1ZXN0IjoKEkxpc3RNb2RlbHNSZXNwb25zZRIkCgZtb2RlbHMYASADKAsyFC5oZWRkbGUudjEuTW9kZWxWaWV3IvoCCglNb2RlbFZpZXcSDAoEbmFtZRgBIAEoCRIPCgdhbGlhc2VzGAIgAygJEhQKDG1pbl9yZXBsaWNhcxgDIAEoDRIUCgxtYXhfcmVwbGljYXMYBCABKA0SGAoQZGVzaXJlZF9yZXBsaWNhcxgFIAEoDRIWCg5yZWFkeV9yZXBsaWNhcxgGIAEoDRIZChFzdGFydGluZ19yZXBsaWNhcxgHIAEoDRIZChFkcmFpbmluZ19yZXBsaWNhcxgIIAEoDRIVCg1mYWlsZWRfc3RhcnRzGAkgASgNEhcKCmJhY2tvZmZfbXMYCiABKA1IAIgBARIOCgZyZWFzb24YCyABKAkSFwoPdW5zYWZlX3Byb2ZpbGVzGAwgAygJEhQKDHNjYWxlX3JlYXNvbhgNIAEoCRIaCg1oZWxkX3JlcGxpY2FzGA4gASgNSAGIAQESDgoGcGF1c2VkGA8gASgIQg0KC19iYWNrb2ZmX21zQhAKDl9oZWxkX3JlcGxpY2FzIiQKE0xpc3RSZXBsaWNhc1JlcXVlc3QSDQoFbW9kZWwYASABKAkiQAoUTGlzdFJlcGxpY2FzUmVzcG9uc2USKAoIcmVwbGljYXMYASADKAsyFi5oZWRkbGUudjEuUmVwbGljYVZpZXciiwIKC1JlcGxpY2FWaWV3EhIKCnJlcGxpY2FfaWQYASABKAkSDQoFbW9kZWwYAiABKAkSDwoHcHJvZmlsZRgDIAEoCRImCgVzdGF0ZRgEIAEoDjIXLmhlZGRsZS52MS5SZXBsaWNhU3RhdGUSDgoGcmVhc29uGAUgASgJEg8KB2FkZHJlc3MYBiABKAkSJAoGc2hhcmRzGAcgAygLMhQuaGVkZGxlLnYxLlNoYXJkVmlldxITCgtpbl9zdGF0ZV9tcxgIIAEoBBIWCglpbl9mbGlnaHQYCSABKA1IAIgBARIOCgZlbmdpbmUYCiABKAkSDgoGZmFicmljGAsgASgJQgwKCl9pbl9mbGlnaHQi7QEKCVNoYXJkVmlldxIQCghzaGFyZF9pZBgBIAEoCRIMCgRub2RlGAIgASgJEgwKBHJhbmsYAyABKA0SJAoFc3RhdGUYBCABKA4yFS5oZWRkbGUudjEuU2hhcmRTdGF0ZRIMCgRncHVzGAUgAygNEh8KBGhjYXMYBiADKAsyES5oZWRkbGUudjEuSGNhUmVmEhAKA3BpZBgHIAEoDUgAiAEBEg4KBnJlYXNvbhgIIAEoCRIPCgdtZXNzYWdlGAkgASgJEhAKCGxvZ190YWlsGAogAygJEhAKCHByb2dyZXNzGAsgASgJQgYKBF9waWQiFAoSTGlzdFJvdXRlcnNSZXF1ZXN0Ij0KE0xpc3RSb3V0ZXJzUmVzcG9uc2USJgoHcm91dGVycxgBIAMoCzIVLmhlZGRsZS52MS5Sb3V0ZXJWaWV3Iq4BCgpSb3V0ZXJWaWV3EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIkCgdhcHBsaWVkGAMgASgLMhMuaGVkZGxlLnYxLlJldmlzaW9uEg8KB2N1cnJlbnQYBCABKAgSDgoGbGVhc2VkGAUgASgIEhYKDmxhc3RfcmVwb3J0X21zGAYgASgEEhEKCWluX2ZsaWdodBgHIAEoDRIPCgd3YWl0aW5nGAggASgNIh8KDkV4cGxhaW5SZXF1ZXN0Eg0KBW1vZGVsGAEgASgJIu8BCg9FeHBsYWluUmVzcG9uc2USDQoFbW9kZWwYASABKAkSDwoHc3VtbWFyeRgCIAEoCRIsCgpwbGFjZW1lbnRzGAMgAygLMhguaGVkZGxlLnYxLlBsYWNlbWVudFZpZXcSLAoKcmVqZWN0aW9ucxgEIAMoCzIYLmhlZGRsZS52MS5SZWplY3Rpb25WaWV3EhwKD2xhc3RfYXR0ZW1wdF9tcxgFIAEoBEgAiAEBEhgKEGRlc2lyZWRfcmVwbGljYXMYBiABKA0SFAoMc2NhbGVfcmVhc29uGAcgASgJQhIKEF9sYXN0X2F0dGVtcHRfbXMiqAEKDVBsYWNlbWVudFZpZXcSEgoKcmVwbGljYV9pZBgBIAEoCRIPCgdwcm9maWxlGAIgASgJEg0KBW5vZGVzGAMgAygJEjQKBnNjb3JlcxgEIAMoCzIkLmhlZGRsZS52MS5QbGFjZW1lbnRWaWV3LlNjb3Jlc0VudHJ5Gi0KC1Njb3Jlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAEiTgoNUmVqZWN0aW9uVmlldxIPCgdwcm9maWxlGAEgASgJEgwKBG5vZGUYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBmRldGFpbBgEIAEoCSItCg1Db3Jkb25SZXF1ZXN0EgwKBG5vZGUYASABKAkSDgoGcmVhc29uGAIgASgJIjMKDkNvcmRvblJlc3BvbnNlEiEKBG5vZGUYASABKAsyEy5oZWRkbGUudjEuTm9kZVZpZXciHwoPVW5jb3Jkb25SZXF1ZXN0EgwKBG5vZGUYASABKAkiNQoQVW5jb3Jkb25SZXNwb25zZRIhCgRub2RlGAEgASgLMhMuaGVkZGxlLnYxLk5vZGVWaWV3IiwKDERyYWluUmVxdWVzdBIMCgRub2RlGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIyCg1EcmFpblJlc3BvbnNlEiEKBG5vZGUYASABKAsyEy5oZWRkbGUudjEuTm9kZVZpZXcijwEKEExhYmVsTm9kZVJlcXVlc3QSDAoEbm9kZRgBIAEoCRIxCgNzZXQYAiADKAsyJC5oZWRkbGUudjEuTGFiZWxOb2RlUmVxdWVzdC5TZXRFbnRyeRIOCgZyZW1vdmUYAyADKAkaKgoIU2V0RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI2ChFMYWJlbE5vZGVSZXNwb25zZRIhCgRub2RlGAEgASgLMhMuaGVkZGxlLnYxLk5vZGVWaWV3IiEKEUZvcmdldE5vZGVSZXF1ZXN0EgwKBG5vZGUYASABKAkiKQoSRm9yZ2V0Tm9kZVJlc3BvbnNlEhMKC3JlcGxpY2FfaWRzGAEgAygJIjIKEVBhdXNlTW9kZWxSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEg4KBnJlYXNvbhgCIAEoCSI5ChJQYXVzZU1vZGVsUmVzcG9uc2USIwoFbW9kZWwYASABKAsyFC5oZWRkbGUudjEuTW9kZWxWaWV3IiMKElJlc3VtZU1vZGVsUmVxdWVzdBINCgVtb2RlbBgBIAEoCSI6ChNSZXN1bWVNb2RlbFJlc3BvbnNlEiMKBW1vZGVsGAEgASgLMhQuaGVkZGxlLnYxLk1vZGVsVmlldyJEChFTY2FsZU1vZGVsUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIQCghyZXBsaWNhcxgCIAEoDRIOCgZyZWFzb24YAyABKAkiOQoSU2NhbGVNb2RlbFJlc3BvbnNlEiMKBW1vZGVsGAEgASgLMhQuaGVkZGxlLnYxLk1vZGVsVmlldyIiChFDbGVhclNjYWxlUmVxdWVzdBINCgVtb2RlbBgBIAEoCSI5ChJDbGVhclNjYWxlUmVzcG9uc2USIwoFbW9kZWwYASABKAsyFC5oZWRkbGUudjEuTW9kZWxWaWV3IiIKEVJldHJ5TW9kZWxSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJIjkKElJldHJ5TW9kZWxSZXNwb25zZRIjCgVtb2RlbBgBIAEoCzIULmhlZGRsZS52MS5Nb2RlbFZpZXciOwoVUmVzdGFydFJlcGxpY2FSZXF1ZXN0EhIKCnJlcGxpY2FfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIkEKFlJlc3RhcnRSZXBsaWNhUmVzcG9uc2USJwoHcmVwbGljYRgBIAEoCzIWLmhlZGRsZS52MS5SZXBsaWNhVmlldyJJChJTdG9wUmVwbGljYVJlcXVlc3QSEgoKcmVwbGljYV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHYXRfb25jZRgDIAEoCCI+ChNTdG9wUmVwbGljYVJlc3BvbnNlEicKB3JlcGxpY2EYASABKAsyFi5oZWRkbGUudjEuUmVwbGljYVZpZXciFgoUTGlzdERlY2lzaW9uc1JlcXVlc3QiQwoVTGlzdERlY2lzaW9uc1Jlc3BvbnNlEioKCWRlY2lzaW9ucxgBIAMoCzIXLmhlZGRsZS52MS5EZWNpc2lvblZpZXcikgEKDERlY2lzaW9uVmlldxIMCgRraW5kGAEgASgJEg8KB3N1YmplY3QYAiABKAkSDQoFdmFsdWUYAyABKAkSCgoCYnkYBCABKAkSDgoGcmVhc29uGAUgASgJEhcKCmRlY2lkZWRfbXMYBiABKARIAIgBARIQCghvcnBoYW5lZBgHIAEoCEINCgtfZGVjaWRlZF9tcyIhChBMaXN0QXVkaXRSZXF1ZXN0Eg0KBWxpbWl0GAEgASgNIjwKEUxpc3RBdWRpdFJlc3BvbnNlEicKB3JlY29yZHMYASADKAsyFi5oZWRkbGUudjEuQXVkaXRSZWNvcmQiWQoLQXVkaXRSZWNvcmQSDQoFYXRfbXMYASABKAQSCgoCYnkYAiABKAkSDgoGYWN0aW9uGAMgASgJEg8KB3N1YmplY3QYBCABKAkSDgoGcmVhc29uGAUgASgJInkKD1JlYWRMb2dzUmVxdWVzdBIUCgpyZXBsaWNhX2lkGAEgASgJSAASEgoIc2hhcmRfaWQYAiABKAlIABIOCgRub2RlGAMgASgJSAASEgoKdGFpbF9saW5lcxgEIAEoDRIOCgZmb2xsb3cYBSABKAhCCAoGc291cmNlIjUKEFJlYWRMb2dzUmVzcG9uc2USIQoFbGluZXMYASADKAsyEi5oZWRkbGUudjEuTG9nTGluZSInCgdMb2dMaW5lEg4KBnNvdXJjZRgBIAEoCRIMCgR0ZXh0GAIgASgJIjAKElBsYW5DYXRhbG9nUmVxdWVzdBIMCgR0ZXh0GAEgASgJEgwKBGZpbGUYAiABKAkiOwoTUGxhbkNhdGFsb2dSZXNwb25zZRIkCgRwbGFuGAEgASgLMhYuaGVkZGxlLnYxLkNhdGFsb2dQbGFuIpYCCgtDYXRhbG9nUGxhbhInCgdjaGFuZ2VzGAEgAygLMhYuaGVkZGxlLnYxLk1vZGVsQ2hhbmdlEikKBnN0YXJ0cxgCIAMoCzIZLmhlZGRsZS52MS5QbGFubmVkUmVwbGljYRIoCgVzdG9wcxgDIAMoCzIZLmhlZGRsZS52MS5QbGFubmVkUmVwbGljYRIMCgRrZXB0GAQgASgNEisKCXNob3J0YWdlcxgFIAMoCzIYLmhlZGRsZS52MS5Nb2RlbFNob3J0YWdlEhMKC3dhaXRfcmVhc29uGAYgASgJEhMKC3dhaXRfZGV0YWlsGAcgASgJEhIKCmluY29tcGxldGUYCCABKAgSEAoIcmV2aXNpb24YCSABKAQiOQoLTW9kZWxDaGFuZ2USDQoFbW9kZWwYASABKAkSDAoEa2luZBgCIAEoCRINCgVwYXJ0cxgDIAMoCSJjCg5QbGFubmVkUmVwbGljYRINCgVtb2RlbBgBIAEoCRIPCgdwcm9maWxlGAIgASgJEg0KBW5vZGVzGAMgAygJEhIKCnJlcGxpY2FfaWQYBCABKAkSDgoGcmVhc29uGAUgASgJIk8KDU1vZGVsU2hvcnRhZ2USDQoFbW9kZWwYASABKAkSDgoGd2FudGVkGAIgASgNEg8KB3J1bm5pbmcYAyABKA0SDgoGZGV0YWlsGAQgASgJIj4KE0FwcGx5Q2F0YWxvZ1JlcXVlc3QSDAoEdGV4dBgBIAEoCRIMCgRmaWxlGAIgASgJEgsKA3llcxgDIAEoCCJjChRBcHBseUNhdGFsb2dSZXNwb25zZRIPCgdhcHBsaWVkGAEgASgIEhAKCHJldmlzaW9uGAIgASgEEhMKC3dhaXRfcmVhc29uGAMgASgJEhMKC3dhaXRfZGV0YWlsGAQgASgJMsENCgxBZG1pblNlcnZpY2USSQoKR2V0VmVyc2lvbhIcLmhlZGRsZS52MS5HZXRWZXJzaW9uUmVxdWVzdBodLmhlZGRsZS52MS5HZXRWZXJzaW9uUmVzcG9uc2USRgoJTGlzdE5vZGVzEhsuaGVkZGxlLnYxLkxpc3ROb2Rlc1JlcXVlc3QaHC5oZWRkbGUudjEuTGlzdE5vZGVzUmVzcG9uc2USSQoKTGlzdE1vZGVscxIcLmhlZGRsZS52MS5MaXN0TW9kZWxzUmVxdWVzdBodLmhlZGRsZS52MS5MaXN0TW9kZWxzUmVzcG9uc2USTwoMTGlzdFJlcGxpY2FzEh4uaGVkZGxlLnYxLkxpc3RSZXBsaWNhc1JlcXVlc3QaHy5oZWRkbGUudjEuTGlzdFJlcGxpY2FzUmVzcG9uc2USTAoLTGlzdFJvdXRlcnMSHS5oZWRkbGUudjEuTGlzdFJvdXRlcnNSZXF1ZXN0Gh4uaGVkZGxlLnYxLkxpc3RSb3V0ZXJzUmVzcG9uc2USQAoHRXhwbGFpbhIZLmhlZGRsZS52MS5FeHBsYWluUmVxdWVzdBoaLmhlZGRsZS52MS5FeHBsYWluUmVzcG9uc2USPQoGQ29yZG9uEhguaGVkZGxlLnYxLkNvcmRvblJlcXVlc3QaGS5oZWRkbGUudjEuQ29yZG9uUmVzcG9uc2USQwoIVW5jb3Jkb24SGi5oZWRkbGUudjEuVW5jb3Jkb25SZXF1ZXN0GhsuaGVkZGxlLnYxLlVuY29yZG9uUmVzcG9uc2USOgoFRHJhaW4SFy5oZWRkbGUudjEuRHJhaW5SZXF1ZXN0GhguaGVkZGxlLnYxLkRyYWluUmVzcG9uc2USRgoJTGFiZWxOb2RlEhsuaGVkZGxlLnYxLkxhYmVsTm9kZVJlcXVlc3QaHC5oZWRkbGUudjEuTGFiZWxOb2RlUmVzcG9uc2USSQoKRm9yZ2V0Tm9kZRIcLmhlZGRsZS52MS5Gb3JnZXROb2RlUmVxdWVzdBodLmhlZGRsZS52MS5Gb3JnZXROb2RlUmVzcG9uc2USSQoKUGF1c2VNb2RlbBIcLmhlZGRsZS52MS5QYXVzZU1vZGVsUmVxdWVzdBodLmhlZGRsZS52MS5QYXVzZU1vZGVsUmVzcG9uc2USTAoLUmVzdW1lTW9kZWwSHS5oZWRkbGUudjEuUmVzdW1lTW9kZWxSZXF1ZXN0Gh4uaGVkZGxlLnYxLlJlc3VtZU1vZGVsUmVzcG9uc2USSQoKU2NhbGVNb2RlbBIcLmhlZGRsZS52MS5TY2FsZU1vZGVsUmVxdWVzdBodLmhlZGRsZS52MS5TY2FsZU1vZGVsUmVzcG9uc2USSQoKQ2xlYXJTY2FsZRIcLmhlZGRsZS52MS5DbGVhclNjYWxlUmVxdWVzdBodLmhlZGRsZS52MS5DbGVhclNjYWxlUmVzcG9uc2USSQoKUmV0cnlNb2RlbBIcLmhlZGRsZS52MS5SZXRyeU1vZGVsUmVxdWVzdBodLmhlZGRsZS52MS5SZXRyeU1vZGVsUmVzcG9uc2USVQoOUmVzdGFydFJlcGxpY2ESIC5oZWRkbGUudjEuUmVzdGFydFJlcGxpY2FSZXF1ZXN0GiEuaGVkZGxlLnYxLlJlc3RhcnRSZXBsaWNhUmVzcG9uc2USTAoLU3RvcFJlcGxpY2ESHS5oZWRkbGUudjEuU3RvcFJlcGxpY2FSZXF1ZXN0Gh4uaGVkZGxlLnYxLlN0b3BSZXBsaWNhUmVzcG9uc2USUgoNTGlzdERlY2lzaW9ucxIfLmhlZGRsZS52MS5MaXN0RGVjaXNpb25zUmVxdWVzdBogLmhlZGRsZS52MS5MaXN0RGVjaXNpb25zUmVzcG9uc2USRgoJTGlzdEF1ZGl0EhsuaGVkZGxlLnYxLkxpc3RBdWRpdFJlcXVlc3QaHC5oZWRkbGUudjEuTGlzdEF1ZGl0UmVzcG9uc2USTAoLUGxhbkNhdGFsb2cSHS5oZWRkbGUudjEuUGxhbkNhdGFsb2dSZXF1ZXN0Gh4uaGVkZGxlLnYxLlBsYW5DYXRhbG9nUmVzcG9uc2USTwoMQXBwbHlDYXRhbG9nEh4uaGVkZGxlLnYxLkFwcGx5Q2F0YWxvZ1JlcXVlc3QaHy5oZWRkbGUudjEuQXBwbHlDYXRhbG9nUmVzcG9uc2USRQoIUmVhZExvZ3MSGi5oZWRkbGUudjEuUmVhZExvZ3NSZXF1ZXN0GhsuaGVkZGxlLnYxLlJlYWRMb2dzUmVzcG9uc2UwAWIGcHJvdG8z", [file_heddle_v1_types]);
 
 /**
  * @generated from message heddle.v1.GetVersionRequest
@@ -195,6 +195,13 @@ export type NodeView = Message<"heddle.v1.NodeView"> & {
    * @generated from field: string decision_reason = 12;
    */
   decisionReason: string;
+
+  /**
+   * Labels that operators put on it; `inventory.labels` has them merged over its own.
+   *
+   * @generated from field: map<string, string> operator_labels = 13;
+   */
+  operatorLabels: { [key: string]: string };
 };
 
 /**
@@ -303,6 +310,25 @@ export type ModelView = Message<"heddle.v1.ModelView"> & {
    * @generated from field: repeated string unsafe_profiles = 12;
    */
   unsafeProfiles: string[];
+
+  /**
+   * Why demand, or an operator, has set the number that is wanted; empty when it is the minimum.
+   *
+   * @generated from field: string scale_reason = 13;
+   */
+  scaleReason: string;
+
+  /**
+   * Held at so many replicas by an operator; absent when not.
+   *
+   * @generated from field: optional uint32 held_replicas = 14;
+   */
+  heldReplicas?: number | undefined;
+
+  /**
+   * @generated from field: bool paused = 15;
+   */
+  paused: boolean;
 };
 
 /**
@@ -619,6 +645,18 @@ export type ExplainResponse = Message<"heddle.v1.ExplainResponse"> & {
    * @generated from field: optional uint64 last_attempt_ms = 5;
    */
   lastAttemptMs?: bigint | undefined;
+
+  /**
+   * As in ModelView.
+   *
+   * @generated from field: uint32 desired_replicas = 6;
+   */
+  desiredReplicas: number;
+
+  /**
+   * @generated from field: string scale_reason = 7;
+   */
+  scaleReason: string;
 };
 
 /**
@@ -809,6 +847,530 @@ export const DrainResponseSchema: GenMessage<DrainResponse> = /*@__PURE__*/
   messageDesc(file_heddle_v1_admin, 24);
 
 /**
+ * @generated from message heddle.v1.LabelNodeRequest
+ */
+export type LabelNodeRequest = Message<"heddle.v1.LabelNodeRequest"> & {
+  /**
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * @generated from field: map<string, string> set = 2;
+   */
+  set: { [key: string]: string };
+
+  /**
+   * Keys of labels that operators put on it.
+   *
+   * @generated from field: repeated string remove = 3;
+   */
+  remove: string[];
+};
+
+/**
+ * Describes the message heddle.v1.LabelNodeRequest.
+ * Use `create(LabelNodeRequestSchema)` to create a new message.
+ */
+export const LabelNodeRequestSchema: GenMessage<LabelNodeRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 25);
+
+/**
+ * @generated from message heddle.v1.LabelNodeResponse
+ */
+export type LabelNodeResponse = Message<"heddle.v1.LabelNodeResponse"> & {
+  /**
+   * @generated from field: heddle.v1.NodeView node = 1;
+   */
+  node?: NodeView | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.LabelNodeResponse.
+ * Use `create(LabelNodeResponseSchema)` to create a new message.
+ */
+export const LabelNodeResponseSchema: GenMessage<LabelNodeResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 26);
+
+/**
+ * @generated from message heddle.v1.ForgetNodeRequest
+ */
+export type ForgetNodeRequest = Message<"heddle.v1.ForgetNodeRequest"> & {
+  /**
+   * @generated from field: string node = 1;
+   */
+  node: string;
+};
+
+/**
+ * Describes the message heddle.v1.ForgetNodeRequest.
+ * Use `create(ForgetNodeRequestSchema)` to create a new message.
+ */
+export const ForgetNodeRequestSchema: GenMessage<ForgetNodeRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 27);
+
+/**
+ * @generated from message heddle.v1.ForgetNodeResponse
+ */
+export type ForgetNodeResponse = Message<"heddle.v1.ForgetNodeResponse"> & {
+  /**
+   * Replicas that count as gone with it.
+   *
+   * @generated from field: repeated string replica_ids = 1;
+   */
+  replicaIds: string[];
+};
+
+/**
+ * Describes the message heddle.v1.ForgetNodeResponse.
+ * Use `create(ForgetNodeResponseSchema)` to create a new message.
+ */
+export const ForgetNodeResponseSchema: GenMessage<ForgetNodeResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 28);
+
+/**
+ * @generated from message heddle.v1.PauseModelRequest
+ */
+export type PauseModelRequest = Message<"heddle.v1.PauseModelRequest"> & {
+  /**
+   * Name or alias; the same below.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message heddle.v1.PauseModelRequest.
+ * Use `create(PauseModelRequestSchema)` to create a new message.
+ */
+export const PauseModelRequestSchema: GenMessage<PauseModelRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 29);
+
+/**
+ * @generated from message heddle.v1.PauseModelResponse
+ */
+export type PauseModelResponse = Message<"heddle.v1.PauseModelResponse"> & {
+  /**
+   * @generated from field: heddle.v1.ModelView model = 1;
+   */
+  model?: ModelView | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.PauseModelResponse.
+ * Use `create(PauseModelResponseSchema)` to create a new message.
+ */
+export const PauseModelResponseSchema: GenMessage<PauseModelResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 30);
+
+/**
+ * @generated from message heddle.v1.ResumeModelRequest
+ */
+export type ResumeModelRequest = Message<"heddle.v1.ResumeModelRequest"> & {
+  /**
+   * @generated from field: string model = 1;
+   */
+  model: string;
+};
+
+/**
+ * Describes the message heddle.v1.ResumeModelRequest.
+ * Use `create(ResumeModelRequestSchema)` to create a new message.
+ */
+export const ResumeModelRequestSchema: GenMessage<ResumeModelRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 31);
+
+/**
+ * @generated from message heddle.v1.ResumeModelResponse
+ */
+export type ResumeModelResponse = Message<"heddle.v1.ResumeModelResponse"> & {
+  /**
+   * @generated from field: heddle.v1.ModelView model = 1;
+   */
+  model?: ModelView | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.ResumeModelResponse.
+ * Use `create(ResumeModelResponseSchema)` to create a new message.
+ */
+export const ResumeModelResponseSchema: GenMessage<ResumeModelResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 32);
+
+/**
+ * @generated from message heddle.v1.ScaleModelRequest
+ */
+export type ScaleModelRequest = Message<"heddle.v1.ScaleModelRequest"> & {
+  /**
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * @generated from field: uint32 replicas = 2;
+   */
+  replicas: number;
+
+  /**
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message heddle.v1.ScaleModelRequest.
+ * Use `create(ScaleModelRequestSchema)` to create a new message.
+ */
+export const ScaleModelRequestSchema: GenMessage<ScaleModelRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 33);
+
+/**
+ * @generated from message heddle.v1.ScaleModelResponse
+ */
+export type ScaleModelResponse = Message<"heddle.v1.ScaleModelResponse"> & {
+  /**
+   * @generated from field: heddle.v1.ModelView model = 1;
+   */
+  model?: ModelView | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.ScaleModelResponse.
+ * Use `create(ScaleModelResponseSchema)` to create a new message.
+ */
+export const ScaleModelResponseSchema: GenMessage<ScaleModelResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 34);
+
+/**
+ * @generated from message heddle.v1.ClearScaleRequest
+ */
+export type ClearScaleRequest = Message<"heddle.v1.ClearScaleRequest"> & {
+  /**
+   * @generated from field: string model = 1;
+   */
+  model: string;
+};
+
+/**
+ * Describes the message heddle.v1.ClearScaleRequest.
+ * Use `create(ClearScaleRequestSchema)` to create a new message.
+ */
+export const ClearScaleRequestSchema: GenMessage<ClearScaleRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 35);
+
+/**
+ * @generated from message heddle.v1.ClearScaleResponse
+ */
+export type ClearScaleResponse = Message<"heddle.v1.ClearScaleResponse"> & {
+  /**
+   * @generated from field: heddle.v1.ModelView model = 1;
+   */
+  model?: ModelView | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.ClearScaleResponse.
+ * Use `create(ClearScaleResponseSchema)` to create a new message.
+ */
+export const ClearScaleResponseSchema: GenMessage<ClearScaleResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 36);
+
+/**
+ * @generated from message heddle.v1.RetryModelRequest
+ */
+export type RetryModelRequest = Message<"heddle.v1.RetryModelRequest"> & {
+  /**
+   * @generated from field: string model = 1;
+   */
+  model: string;
+};
+
+/**
+ * Describes the message heddle.v1.RetryModelRequest.
+ * Use `create(RetryModelRequestSchema)` to create a new message.
+ */
+export const RetryModelRequestSchema: GenMessage<RetryModelRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 37);
+
+/**
+ * @generated from message heddle.v1.RetryModelResponse
+ */
+export type RetryModelResponse = Message<"heddle.v1.RetryModelResponse"> & {
+  /**
+   * @generated from field: heddle.v1.ModelView model = 1;
+   */
+  model?: ModelView | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.RetryModelResponse.
+ * Use `create(RetryModelResponseSchema)` to create a new message.
+ */
+export const RetryModelResponseSchema: GenMessage<RetryModelResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 38);
+
+/**
+ * @generated from message heddle.v1.RestartReplicaRequest
+ */
+export type RestartReplicaRequest = Message<"heddle.v1.RestartReplicaRequest"> & {
+  /**
+   * @generated from field: string replica_id = 1;
+   */
+  replicaId: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message heddle.v1.RestartReplicaRequest.
+ * Use `create(RestartReplicaRequestSchema)` to create a new message.
+ */
+export const RestartReplicaRequestSchema: GenMessage<RestartReplicaRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 39);
+
+/**
+ * @generated from message heddle.v1.RestartReplicaResponse
+ */
+export type RestartReplicaResponse = Message<"heddle.v1.RestartReplicaResponse"> & {
+  /**
+   * @generated from field: heddle.v1.ReplicaView replica = 1;
+   */
+  replica?: ReplicaView | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.RestartReplicaResponse.
+ * Use `create(RestartReplicaResponseSchema)` to create a new message.
+ */
+export const RestartReplicaResponseSchema: GenMessage<RestartReplicaResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 40);
+
+/**
+ * @generated from message heddle.v1.StopReplicaRequest
+ */
+export type StopReplicaRequest = Message<"heddle.v1.StopReplicaRequest"> & {
+  /**
+   * @generated from field: string replica_id = 1;
+   */
+  replicaId: string;
+
+  /**
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * Without waiting for the requests that it has; they are cut.
+   *
+   * @generated from field: bool at_once = 3;
+   */
+  atOnce: boolean;
+};
+
+/**
+ * Describes the message heddle.v1.StopReplicaRequest.
+ * Use `create(StopReplicaRequestSchema)` to create a new message.
+ */
+export const StopReplicaRequestSchema: GenMessage<StopReplicaRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 41);
+
+/**
+ * @generated from message heddle.v1.StopReplicaResponse
+ */
+export type StopReplicaResponse = Message<"heddle.v1.StopReplicaResponse"> & {
+  /**
+   * @generated from field: heddle.v1.ReplicaView replica = 1;
+   */
+  replica?: ReplicaView | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.StopReplicaResponse.
+ * Use `create(StopReplicaResponseSchema)` to create a new message.
+ */
+export const StopReplicaResponseSchema: GenMessage<StopReplicaResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 42);
+
+/**
+ * @generated from message heddle.v1.ListDecisionsRequest
+ */
+export type ListDecisionsRequest = Message<"heddle.v1.ListDecisionsRequest"> & {
+};
+
+/**
+ * Describes the message heddle.v1.ListDecisionsRequest.
+ * Use `create(ListDecisionsRequestSchema)` to create a new message.
+ */
+export const ListDecisionsRequestSchema: GenMessage<ListDecisionsRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 43);
+
+/**
+ * @generated from message heddle.v1.ListDecisionsResponse
+ */
+export type ListDecisionsResponse = Message<"heddle.v1.ListDecisionsResponse"> & {
+  /**
+   * @generated from field: repeated heddle.v1.DecisionView decisions = 1;
+   */
+  decisions: DecisionView[];
+};
+
+/**
+ * Describes the message heddle.v1.ListDecisionsResponse.
+ * Use `create(ListDecisionsResponseSchema)` to create a new message.
+ */
+export const ListDecisionsResponseSchema: GenMessage<ListDecisionsResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 44);
+
+/**
+ * What an operator decided and nobody has taken back, also about what is not there any more.
+ *
+ * @generated from message heddle.v1.DecisionView
+ */
+export type DecisionView = Message<"heddle.v1.DecisionView"> & {
+  /**
+   * "cordon", "drain", "pause", "scale", "labels", "restart" or "stop".
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * A node, a model or a replica.
+   *
+   * @generated from field: string subject = 2;
+   */
+  subject: string;
+
+  /**
+   * Replicas for a scale, labels as "a=b, c=d"; else empty.
+   *
+   * @generated from field: string value = 3;
+   */
+  value: string;
+
+  /**
+   * Empty for labels, which several may have put there: the audit trail knows.
+   *
+   * @generated from field: string by = 4;
+   */
+  by: string;
+
+  /**
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+
+  /**
+   * Since it was decided; absent for labels.
+   *
+   * @generated from field: optional uint64 decided_ms = 6;
+   */
+  decidedMs?: bigint | undefined;
+
+  /**
+   * Control does not know the node, or the catalog does not have the model.
+   *
+   * @generated from field: bool orphaned = 7;
+   */
+  orphaned: boolean;
+};
+
+/**
+ * Describes the message heddle.v1.DecisionView.
+ * Use `create(DecisionViewSchema)` to create a new message.
+ */
+export const DecisionViewSchema: GenMessage<DecisionView> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 45);
+
+/**
+ * @generated from message heddle.v1.ListAuditRequest
+ */
+export type ListAuditRequest = Message<"heddle.v1.ListAuditRequest"> & {
+  /**
+   * The newest so many, 1,000 at most; 0 is 100.
+   *
+   * @generated from field: uint32 limit = 1;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message heddle.v1.ListAuditRequest.
+ * Use `create(ListAuditRequestSchema)` to create a new message.
+ */
+export const ListAuditRequestSchema: GenMessage<ListAuditRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 46);
+
+/**
+ * @generated from message heddle.v1.ListAuditResponse
+ */
+export type ListAuditResponse = Message<"heddle.v1.ListAuditResponse"> & {
+  /**
+   * Newest first.
+   *
+   * @generated from field: repeated heddle.v1.AuditRecord records = 1;
+   */
+  records: AuditRecord[];
+};
+
+/**
+ * Describes the message heddle.v1.ListAuditResponse.
+ * Use `create(ListAuditResponseSchema)` to create a new message.
+ */
+export const ListAuditResponseSchema: GenMessage<ListAuditResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 47);
+
+/**
+ * @generated from message heddle.v1.AuditRecord
+ */
+export type AuditRecord = Message<"heddle.v1.AuditRecord"> & {
+  /**
+   * Milliseconds since 1970 by the clock of the control that led then. For people to read.
+   *
+   * @generated from field: uint64 at_ms = 1;
+   */
+  atMs: bigint;
+
+  /**
+   * @generated from field: string by = 2;
+   */
+  by: string;
+
+  /**
+   * "cordon", "scale", "apply" and so on.
+   *
+   * @generated from field: string action = 3;
+   */
+  action: string;
+
+  /**
+   * @generated from field: string subject = 4;
+   */
+  subject: string;
+
+  /**
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message heddle.v1.AuditRecord.
+ * Use `create(AuditRecordSchema)` to create a new message.
+ */
+export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 48);
+
+/**
  * @generated from message heddle.v1.ReadLogsRequest
  */
 export type ReadLogsRequest = Message<"heddle.v1.ReadLogsRequest"> & {
@@ -851,7 +1413,7 @@ export type ReadLogsRequest = Message<"heddle.v1.ReadLogsRequest"> & {
  * Use `create(ReadLogsRequestSchema)` to create a new message.
  */
 export const ReadLogsRequestSchema: GenMessage<ReadLogsRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 25);
+  messageDesc(file_heddle_v1_admin, 49);
 
 /**
  * @generated from message heddle.v1.ReadLogsResponse
@@ -868,7 +1430,7 @@ export type ReadLogsResponse = Message<"heddle.v1.ReadLogsResponse"> & {
  * Use `create(ReadLogsResponseSchema)` to create a new message.
  */
 export const ReadLogsResponseSchema: GenMessage<ReadLogsResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 26);
+  messageDesc(file_heddle_v1_admin, 50);
 
 /**
  * @generated from message heddle.v1.LogLine
@@ -892,7 +1454,7 @@ export type LogLine = Message<"heddle.v1.LogLine"> & {
  * Use `create(LogLineSchema)` to create a new message.
  */
 export const LogLineSchema: GenMessage<LogLine> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 27);
+  messageDesc(file_heddle_v1_admin, 51);
 
 /**
  * @generated from message heddle.v1.PlanCatalogRequest
@@ -918,7 +1480,7 @@ export type PlanCatalogRequest = Message<"heddle.v1.PlanCatalogRequest"> & {
  * Use `create(PlanCatalogRequestSchema)` to create a new message.
  */
 export const PlanCatalogRequestSchema: GenMessage<PlanCatalogRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 28);
+  messageDesc(file_heddle_v1_admin, 52);
 
 /**
  * @generated from message heddle.v1.PlanCatalogResponse
@@ -935,7 +1497,7 @@ export type PlanCatalogResponse = Message<"heddle.v1.PlanCatalogResponse"> & {
  * Use `create(PlanCatalogResponseSchema)` to create a new message.
  */
 export const PlanCatalogResponseSchema: GenMessage<PlanCatalogResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 29);
+  messageDesc(file_heddle_v1_admin, 53);
 
 /**
  * What a catalog would come to, if every engine that is started comes up.
@@ -1004,7 +1566,7 @@ export type CatalogPlan = Message<"heddle.v1.CatalogPlan"> & {
  * Use `create(CatalogPlanSchema)` to create a new message.
  */
 export const CatalogPlanSchema: GenMessage<CatalogPlan> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 30);
+  messageDesc(file_heddle_v1_admin, 54);
 
 /**
  * How a model differs from what is acted on.
@@ -1037,7 +1599,7 @@ export type ModelChange = Message<"heddle.v1.ModelChange"> & {
  * Use `create(ModelChangeSchema)` to create a new message.
  */
 export const ModelChangeSchema: GenMessage<ModelChange> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 31);
+  messageDesc(file_heddle_v1_admin, 55);
 
 /**
  * @generated from message heddle.v1.PlannedReplica
@@ -1076,7 +1638,7 @@ export type PlannedReplica = Message<"heddle.v1.PlannedReplica"> & {
  * Use `create(PlannedReplicaSchema)` to create a new message.
  */
 export const PlannedReplicaSchema: GenMessage<PlannedReplica> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 32);
+  messageDesc(file_heddle_v1_admin, 56);
 
 /**
  * @generated from message heddle.v1.ModelShortage
@@ -1110,7 +1672,7 @@ export type ModelShortage = Message<"heddle.v1.ModelShortage"> & {
  * Use `create(ModelShortageSchema)` to create a new message.
  */
 export const ModelShortageSchema: GenMessage<ModelShortage> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 33);
+  messageDesc(file_heddle_v1_admin, 57);
 
 /**
  * @generated from message heddle.v1.ApplyCatalogRequest
@@ -1139,7 +1701,7 @@ export type ApplyCatalogRequest = Message<"heddle.v1.ApplyCatalogRequest"> & {
  * Use `create(ApplyCatalogRequestSchema)` to create a new message.
  */
 export const ApplyCatalogRequestSchema: GenMessage<ApplyCatalogRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 34);
+  messageDesc(file_heddle_v1_admin, 58);
 
 /**
  * @generated from message heddle.v1.ApplyCatalogResponse
@@ -1175,7 +1737,7 @@ export type ApplyCatalogResponse = Message<"heddle.v1.ApplyCatalogResponse"> & {
  * Use `create(ApplyCatalogResponseSchema)` to create a new message.
  */
 export const ApplyCatalogResponseSchema: GenMessage<ApplyCatalogResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 35);
+  messageDesc(file_heddle_v1_admin, 59);
 
 /**
  * Spoken by operators: ctl, the console and Ansible.
@@ -1262,6 +1824,112 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof DrainRequestSchema;
     output: typeof DrainResponseSchema;
+  },
+  /**
+   * Puts labels on a node and takes them off; they win over the node's own.
+   *
+   * @generated from rpc heddle.v1.AdminService.LabelNode
+   */
+  labelNode: {
+    methodKind: "unary";
+    input: typeof LabelNodeRequestSchema;
+    output: typeof LabelNodeResponseSchema;
+  },
+  /**
+   * Drops what is remembered of a lost node that will not come back.
+   *
+   * @generated from rpc heddle.v1.AdminService.ForgetNode
+   */
+  forgetNode: {
+    methodKind: "unary";
+    input: typeof ForgetNodeRequestSchema;
+    output: typeof ForgetNodeResponseSchema;
+  },
+  /**
+   * Starts, replaces and scales nothing of a model until resumed.
+   *
+   * @generated from rpc heddle.v1.AdminService.PauseModel
+   */
+  pauseModel: {
+    methodKind: "unary";
+    input: typeof PauseModelRequestSchema;
+    output: typeof PauseModelResponseSchema;
+  },
+  /**
+   * @generated from rpc heddle.v1.AdminService.ResumeModel
+   */
+  resumeModel: {
+    methodKind: "unary";
+    input: typeof ResumeModelRequestSchema;
+    output: typeof ResumeModelResponseSchema;
+  },
+  /**
+   * Holds a model at a number of replicas until cleared.
+   *
+   * @generated from rpc heddle.v1.AdminService.ScaleModel
+   */
+  scaleModel: {
+    methodKind: "unary";
+    input: typeof ScaleModelRequestSchema;
+    output: typeof ScaleModelResponseSchema;
+  },
+  /**
+   * @generated from rpc heddle.v1.AdminService.ClearScale
+   */
+  clearScale: {
+    methodKind: "unary";
+    input: typeof ClearScaleRequestSchema;
+    output: typeof ClearScaleResponseSchema;
+  },
+  /**
+   * Forgets a model's failed starts, its backoff, and what was said to be permanent.
+   *
+   * @generated from rpc heddle.v1.AdminService.RetryModel
+   */
+  retryModel: {
+    methodKind: "unary";
+    input: typeof RetryModelRequestSchema;
+    output: typeof RetryModelResponseSchema;
+  },
+  /**
+   * Replaces one replica: the new one is ready first, where there is room.
+   *
+   * @generated from rpc heddle.v1.AdminService.RestartReplica
+   */
+  restartReplica: {
+    methodKind: "unary";
+    input: typeof RestartReplicaRequestSchema;
+    output: typeof RestartReplicaResponseSchema;
+  },
+  /**
+   * Drains and stops one replica; another one is started if as many are wanted.
+   *
+   * @generated from rpc heddle.v1.AdminService.StopReplica
+   */
+  stopReplica: {
+    methodKind: "unary";
+    input: typeof StopReplicaRequestSchema;
+    output: typeof StopReplicaResponseSchema;
+  },
+  /**
+   * What operators decided and nobody has taken back.
+   *
+   * @generated from rpc heddle.v1.AdminService.ListDecisions
+   */
+  listDecisions: {
+    methodKind: "unary";
+    input: typeof ListDecisionsRequestSchema;
+    output: typeof ListDecisionsResponseSchema;
+  },
+  /**
+   * Who decided what, and when.
+   *
+   * @generated from rpc heddle.v1.AdminService.ListAudit
+   */
+  listAudit: {
+    methodKind: "unary";
+    input: typeof ListAuditRequestSchema;
+    output: typeof ListAuditResponseSchema;
   },
   /**
    * What a catalog would start, stop and change; nothing is done.
