@@ -105,6 +105,9 @@ async function portkey(enginePort: number): Promise<Gateway> {
   });
 }
 
+/** It does not start without one. */
+const LITELLM_KEY = "sk-bench-only";
+
 async function litellm(enginePort: number, folder: string): Promise<Gateway> {
   const file = `${folder}/litellm.yaml`;
   await Deno.writeTextFile(
@@ -112,19 +115,22 @@ async function litellm(enginePort: number, folder: string): Promise<Gateway> {
     `model_list:
   - model_name: m
     litellm_params: { model: openai/m, api_base: "http://127.0.0.1:${enginePort}/v1", api_key: none }
+general_settings: { master_key: ${LITELLM_KEY} }
 `,
   );
   return await program("litellm", (port) => [
     ...["--config", file, "--host", "127.0.0.1", "--port", String(port), "--num_workers", "1"],
-  ]);
+  ], { authorization: `Bearer ${LITELLM_KEY}` });
 }
 
 async function program(
   command: string,
   args: (port: number) => readonly string[],
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<Gateway> {
   const port = freePort();
-  return started(port, await startProcess({ command, args: args(port), port, readyMs: 180_000 }));
+  const process = await startProcess({ command, args: args(port), port, readyMs: 180_000 });
+  return started(port, process, headers);
 }
 
 function started(
