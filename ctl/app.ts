@@ -7,13 +7,20 @@ import { issue } from "./commands/ca/issue.ts";
 import { request } from "./commands/ca/request.ts";
 import { sign } from "./commands/ca/sign.ts";
 import { status } from "./commands/ca/status.ts";
+import { listAudit } from "./commands/audit.ts";
 import { apply } from "./commands/catalog/apply.ts";
 import { plan } from "./commands/catalog/plan.ts";
+import { listDecisions } from "./commands/decisions.ts";
 import { explain } from "./commands/explain.ts";
 import { logs } from "./commands/logs.ts";
+import { pause, resume, retry } from "./commands/models/decide.ts";
 import { listModels } from "./commands/models/list.ts";
+import { scale } from "./commands/models/scale.ts";
 import { cordon, drain, uncordon } from "./commands/nodes/decide.ts";
+import { forget } from "./commands/nodes/forget.ts";
+import { label } from "./commands/nodes/label.ts";
 import { listNodes } from "./commands/nodes/list.ts";
+import { restart, stop } from "./commands/replicas/decide.ts";
 import { listReplicas } from "./commands/replicas/list.ts";
 import { listRouters } from "./commands/routers.ts";
 import { version } from "./commands/version.ts";
@@ -24,17 +31,17 @@ const root = buildRouteMap({
     nodes: buildRouteMap({
       docs: { brief: "Machines that run an agent" },
       defaultCommand: "list",
-      routes: { list: listNodes, cordon, uncordon, drain },
+      routes: { list: listNodes, cordon, uncordon, drain, label, forget },
     }),
     models: buildRouteMap({
       docs: { brief: "What clients can ask for" },
       defaultCommand: "list",
-      routes: { list: listModels, explain },
+      routes: { list: listModels, explain, pause, resume, scale, retry },
     }),
     replicas: buildRouteMap({
       docs: { brief: "Running copies of models" },
       defaultCommand: "list",
-      routes: { list: listReplicas, logs },
+      routes: { list: listReplicas, logs, restart, stop },
     }),
     routers: listRouters,
     ca: buildRouteMap({
@@ -48,6 +55,8 @@ const root = buildRouteMap({
     drain,
     explain,
     logs,
+    decisions: listDecisions,
+    audit: listAudit,
     version,
   },
 });

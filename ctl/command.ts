@@ -1,6 +1,7 @@
 /** What all commands share: their context, their common flags, and how a list is run. */
 import { buildCommand, type CommandContext } from "@stricli/core";
 import type { Context } from "./config.ts";
+import type { Ask } from "./ask.ts";
 import { type AdminClient, withClient } from "./client.ts";
 import type { Io } from "./io.ts";
 import { type Listing, type Output, OUTPUTS, writeListing } from "./table.ts";
@@ -15,6 +16,7 @@ export interface CtlContext extends CommandContext {
   readonly folders: Folders;
   /** All of standard input as text. */
   readonly readStdin: () => Promise<string>;
+  readonly ask: Ask;
 }
 
 /** Where the certificate commands read and write; the launcher permits these folders alone. */
@@ -27,6 +29,16 @@ export interface Folders {
 
 export interface CommonFlags {
   readonly context?: string;
+}
+
+/** Flags of a decision that is recorded. */
+export interface ReasonFlags extends CommonFlags {
+  readonly reason?: string;
+}
+
+/** Flags of what a person is asked about first. */
+export interface SureFlags extends CommonFlags {
+  readonly yes: boolean;
 }
 
 export interface ListFlags extends CommonFlags {
@@ -43,6 +55,22 @@ export const COMMON_FLAGS = {
     placeholder: "name",
     brief: "Cluster to talk to, as named in ctl's configuration",
   },
+} as const;
+
+/** Beside COMMON_FLAGS. */
+export const REASON_FLAG = {
+  reason: {
+    kind: "parsed",
+    parse: String,
+    optional: true,
+    placeholder: "text",
+    brief: "Why, for those who come after you",
+  },
+} as const;
+
+/** Beside COMMON_FLAGS. */
+export const YES_FLAG = {
+  yes: { kind: "boolean", default: false, brief: "Do not ask" },
 } as const;
 
 /** Flags of every list. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { run } from "@stricli/core";
 import { app } from "./app.ts";
+import { terminalAsk } from "./ask.ts";
 import type { CtlContext, Folders } from "./command.ts";
 import { type ConfigPlaces, loadContext } from "./config.ts";
 import { processIo } from "./io.ts";
@@ -35,6 +36,7 @@ export async function main(args: readonly string[]): Promise<number> {
     loadContext: (name) => loadContext(places(), name),
     folders: folders(),
     readStdin: () => new Response(Deno.stdin.readable).text(),
+    ask: terminalAsk(io, interrupted.signal),
   };
   await run(app, args.length === 0 ? ["--help"] : args, context);
   const code = Number(process.exitCode ?? 0);

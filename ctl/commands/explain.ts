@@ -44,6 +44,9 @@ export const explain = buildCommand({
 /** The summary, where replicas run and with what scores, then one line for each node not used. */
 export function formatExplanation(answer: ExplainResponse): string {
   const lines = [`${answer.model}: ${visible(answer.summary)}`];
+  if (answer.scaleReason !== "") {
+    lines.push(`Wanted: ${answer.desiredReplicas}, ${visible(answer.scaleReason)}`);
+  }
   if (answer.lastAttemptMs !== undefined) {
     lines.push(`Placement was last tried ${formatDurationMs(Number(answer.lastAttemptMs))} ago`);
   }

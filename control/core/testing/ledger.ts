@@ -77,6 +77,11 @@ export class Ledger {
       case "uncordon":
         this.#closed.delete(event.node);
         return;
+      case "forget_node":
+        if (this.#connected.has(event.node)) return;
+        this.#unheard.delete(event.node);
+        this.#closed.delete(event.node);
+        return;
       case "scale":
       case "clear_scale":
         this.#excusedModels.add(event.model);

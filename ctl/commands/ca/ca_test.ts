@@ -40,6 +40,7 @@ class Machine {
       loadContext: () => Promise.reject(new Error("no certificate command asks control")),
       folders: { authority: this.authority, certificates: this.certificates },
       readStdin: () => Promise.resolve(stdin),
+      ask: undefined,
     };
     await run(app, ["ca", ...args], context);
     return { out, err, failed: Number(process.exitCode ?? 0) !== 0 };

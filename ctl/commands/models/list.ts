@@ -13,7 +13,7 @@ export const listModels = listCommand(
 );
 
 /** The table of models. */
-function modelListing(models: readonly ModelView[]): Listing<ModelView> {
+export function modelListing(models: readonly ModelView[]): Listing<ModelView> {
   return {
     rows: models,
     empty: "The catalog has no models",
@@ -23,12 +23,19 @@ function modelListing(models: readonly ModelView[]): Listing<ModelView> {
       { title: "READY", cell: (model) => `${model.readyReplicas}/${model.desiredReplicas}` },
       { title: "STARTING", cell: (model) => String(model.startingReplicas) },
       { title: "DRAINING", cell: (model) => String(model.drainingReplicas) },
-      { title: "SCALING", cell: (model) => `${model.minReplicas}–${model.maxReplicas}` },
+      { title: "SCALING", cell: scalingOf },
       { title: "ALIASES", cell: (model) => model.aliases.join(", ") },
       { title: "REASON", cell: reasonOf },
       { title: "FAILED STARTS", cell: (model) => String(model.failedStarts), wide: true },
+      { title: "WANTED BECAUSE", cell: (model) => model.scaleReason, wide: true },
     ],
   };
+}
+
+/** "1–4", and where an operator wants it otherwise. */
+function scalingOf(model: ModelView): string {
+  const held = model.heldReplicas === undefined ? "" : ` held at ${model.heldReplicas}`;
+  return `${model.minReplicas}–${model.maxReplicas}${held}${model.paused ? " paused" : ""}`;
 }
 
 function reasonOf(model: ModelView): string {

@@ -3,32 +3,26 @@ import { buildCommand } from "@stricli/core";
 import type { NodeView } from "@heddle/proto/gen/admin";
 import { decodeNodeState } from "@heddle/proto/node_state";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
-import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
-
-interface DecideFlags extends CommonFlags {
-  readonly reason?: string;
-}
+import {
+  call,
+  COMMON_FLAGS,
+  type CommonFlags,
+  type CtlContext,
+  REASON_FLAG,
+  type ReasonFlags,
+} from "../../command.ts";
 
 const NODE_PARAMETER = {
   kind: "tuple",
   parameters: [{ parse: String, brief: "Name of the node", placeholder: "node" }],
 } as const;
 
-const DECIDE_FLAGS = {
-  ...COMMON_FLAGS,
-  reason: {
-    kind: "parsed",
-    parse: String,
-    optional: true,
-    placeholder: "text",
-    brief: "Why, for those who come after you",
-  },
-} as const;
+const DECIDE_FLAGS = { ...COMMON_FLAGS, ...REASON_FLAG } as const;
 
 export const cordon = buildCommand({
   docs: { brief: "Place nothing new on a node; what runs there goes on" },
   parameters: { flags: DECIDE_FLAGS, positional: NODE_PARAMETER },
-  async func(this: CtlContext, flags: DecideFlags, node: string) {
+  async func(this: CtlContext, flags: ReasonFlags, node: string) {
     const answer = await call(
       this,
       flags,
@@ -55,7 +49,7 @@ export const uncordon = buildCommand({
 export const drain = buildCommand({
   docs: { brief: "Move what runs on a node elsewhere, then stop it there" },
   parameters: { flags: DECIDE_FLAGS, positional: NODE_PARAMETER },
-  async func(this: CtlContext, flags: DecideFlags, node: string) {
+  async func(this: CtlContext, flags: ReasonFlags, node: string) {
     const answer = await call(
       this,
       flags,

@@ -14,6 +14,7 @@ import {
 } from "../../command.ts";
 import { type Listing, visible, writeListing } from "../../table.ts";
 import { toRecord } from "../../record.ts";
+import { formatLabels } from "./label.ts";
 
 export const listNodes = buildCommand({
   docs: { brief: "List nodes with their state, GPUs and replicas" },
@@ -53,6 +54,7 @@ export function nodeListing(nodes: readonly NodeView[]): Listing<NodeView> {
         wide: true,
       },
       { title: "DECISION", cell: decisionOf, wide: true },
+      { title: "LABELS", cell: formatLabels, wide: true },
     ],
   };
 }

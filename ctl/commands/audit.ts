@@ -1,0 +1,64 @@
+/** `ctl audit`: who decided what, and when. */
+import { buildCommand } from "@stricli/core";
+import { type AuditRecord, AuditRecordSchema } from "@heddle/proto/gen/admin";
+import { CALL_TIMEOUT_MS } from "../client.ts";
+import { type CtlContext, list, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../command.ts";
+import { toRecord } from "../record.ts";
+import type { Listing } from "../table.ts";
+
+interface AuditFlags extends ListFlags {
+  readonly limit: number;
+}
+
+export const listAudit = buildCommand({
+  docs: { brief: "List what operators decided, newest first" },
+  parameters: {
+    flags: {
+      ...LIST_FLAGS,
+      limit: {
+        kind: "parsed",
+        parse: limitOf,
+        default: "100",
+        placeholder: "number",
+        brief: "How many, 1000 at most",
+      },
+    },
+    aliases: LIST_ALIASES,
+  },
+  async func(this: CtlContext, flags: AuditFlags) {
+    await list(this, flags, async (client) => {
+      const request = { limit: flags.limit };
+      const { records } = await client.listAudit(request, { timeoutMs: CALL_TIMEOUT_MS });
+      return auditListing(records);
+    });
+  },
+});
+
+/** The table of the audit trail. */
+export function auditListing(records: readonly AuditRecord[]): Listing<AuditRecord> {
+  return {
+    rows: records,
+    empty: "No operator has decided anything yet",
+    record: (record) => toRecord(AuditRecordSchema, record),
+    columns: [
+      { title: "WHEN", cell: ({ atMs }) => formatTime(Number(atMs)) },
+      { title: "BY", cell: ({ by }) => by },
+      { title: "DECISION", cell: ({ action }) => action.replaceAll("_", " ") },
+      { title: "ABOUT", cell: ({ subject }) => subject },
+      { title: "REASON", cell: ({ reason }) => reason },
+    ],
+  };
+}
+
+/** "2026-11-29 22:01:50Z"; what is no time is shown as the number it is. */
+function formatTime(ms: number): string {
+  const date = new Date(ms);
+  if (Number.isNaN(date.getTime())) return String(ms);
+  return `${date.toISOString().slice(0, 19).replace("T", " ")}Z`;
+}
+
+function limitOf(text: string): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= 1 && number <= 1_000) return number;
+  throw new SyntaxError(`want a number from 1 to 1000, it is "${text}"`);
+}
