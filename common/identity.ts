@@ -2,6 +2,7 @@
  * Who holds a certificate. The URI in its subject alternative name says it:
  * `spiffe://heddle/<cluster>/<role>/<name>`. Nothing else in the certificate counts.
  */
+import type { PeerCertificate } from "node:tls";
 
 export const ROLES = ["control", "router", "agent", "operator"] as const;
 export type Role = (typeof ROLES)[number];
@@ -10,6 +11,16 @@ export interface Identity {
   readonly cluster: string;
   readonly role: Role;
   readonly name: string;
+}
+
+/** What a peer's certificate says. Times are ms since 1970. */
+export interface ShownCertificate {
+  /** Undefined when it is of our authority and names nobody of ours. */
+  readonly identity: Identity | undefined;
+  /** Lower-case hex. */
+  readonly serial: string;
+  readonly notBefore: number;
+  readonly notAfter: number;
 }
 
 /** Names that may stand in an identity: they go into URIs, file names and unit names. */
@@ -42,6 +53,18 @@ export function identityOfSubjectAltName(subjectAltName: string | undefined): Id
     .map((entry) => parseIdentity(entry.slice("URI:".length)))
     .filter((identity) => identity !== undefined);
   return found.length === 1 ? found[0] : undefined;
+}
+
+/** Reads what node:tls says of a peer; undefined when it showed none. */
+export function shownCertificate(certificate: PeerCertificate): ShownCertificate | undefined {
+  // An empty object stands for none.
+  if (certificate.serialNumber === undefined) return undefined;
+  return {
+    identity: identityOfSubjectAltName(certificate.subjectaltname),
+    serial: certificate.serialNumber.toLowerCase(),
+    notBefore: Date.parse(certificate.valid_from),
+    notAfter: Date.parse(certificate.valid_to),
+  };
 }
 
 function isRole(word: string): word is Role {

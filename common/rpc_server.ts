@@ -18,9 +18,16 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { toRpc } from "@heddle/proto/error_code";
 import { type Address, formatAddress, isLoopback } from "./address.ts";
-import { type Identity, identityOfSubjectAltName, type Role } from "./identity.ts";
+import {
+  formatIdentity,
+  type Identity,
+  type Role,
+  type ShownCertificate,
+  shownCertificate,
+} from "./identity.ts";
 import { logger } from "./log.ts";
 import type { TlsMaterial } from "./mtls_files.ts";
+import { CERTIFICATE_REFUSED } from "./rpc_session.ts";
 
 const log = logger("rpc");
 
@@ -30,6 +37,9 @@ const PING_INTERVAL_MS = 10_000;
 /** Who connects and says nothing holds a socket; two minutes, the default, are long for that. */
 const HANDSHAKE_MS_MAX = 10_000;
 
+/** Long enough to tell a peer why its connection ends. No call is served meanwhile. */
+const GOODBYE_MS = 100;
+
 /** Largest message that is read: a registration with 100,000 weights files has some 20 MiB. */
 const READ_BYTES_MAX = 64 * 1_024 * 1_024;
 
@@ -37,11 +47,16 @@ const READ_BYTES_MAX = 64 * 1_024 * 1_024;
 export interface Peer {
   /** Undefined when the connection is plaintext on loopback or showed no certificate. */
   readonly identity: Identity | undefined;
+  readonly certificate: ShownCertificate | undefined;
   readonly address: string;
 }
 
 /** Handlers find their peer under this key: `context.values.get(PEER)`. */
-export const PEER = createContextKey<Peer>({ identity: undefined, address: "" });
+export const PEER = createContextKey<Peer>({
+  identity: undefined,
+  certificate: undefined,
+  address: "",
+});
 
 export interface RpcServerOptions {
   readonly listen: Address;
@@ -50,6 +65,13 @@ export interface RpcServerOptions {
   readonly routes: (router: ConnectRouter) => void;
   /** Peers of other roles are refused; undefined lets any peer in. */
   readonly roles?: readonly Role[];
+  /** True lets peers in that show none; one that is shown must be good all the same. */
+  readonly certificateOptional?: boolean;
+  /**
+   * Why a certificate of our authority is not good any more, e.g. that it was struck; undefined when
+   * it is. Asked when a connection opens, and again for as long as it lasts.
+   */
+  readonly refuses?: (shown: ShownCertificate) => string | undefined;
 }
 
 /** A running listener. */
@@ -58,6 +80,8 @@ export interface RpcServer {
   readonly address: Address;
   /** New connections see the new certificate; live ones go on. */
   reload(tls: TlsMaterial): void;
+  /** Ends connections whose certificate is refused by now. Happens by itself every 10 s. */
+  recheck(): void;
   /** Stops accepting, gives streams `graceMs` to end, then ends them. */
   close(graceMs: number): Promise<void>;
 }
@@ -74,7 +98,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   const handler = connectNodeAdapter({
     routes: options.routes,
     contextValues: (request) => createContextValues().set(PEER, peerOf(request)),
-    interceptors: [answerErrors, demandRole(options.roles)],
+    interceptors: [answerErrors, demandCertificate(options), demandRole(options.roles)],
     acceptCompression: [],
     readMaxBytes: READ_BYTES_MAX,
   });
@@ -82,13 +106,16 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     {
       ...secureOptions(tls),
       requestCert: true,
-      rejectUnauthorized: true,
+      rejectUnauthorized: options.certificateOptional !== true,
       handshakeTimeout: HANDSHAKE_MS_MAX,
     },
     handler,
   );
   const server = secure ?? http2.createServer(handler);
   const sessions = new Set<http2.ServerHttp2Session>();
+  const judge = secure === undefined
+    ? () => {}
+    : (session: http2.ServerHttp2Session) => endRefused(session, options);
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
@@ -96,7 +123,8 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   });
   server.on("session", (session: http2.ServerHttp2Session) => {
     sessions.add(session);
-    watchSession(session, () => sessions.delete(session));
+    watchSession(session, { judge, ended: () => sessions.delete(session) });
+    judge(session);
   });
   // A refused handshake is the peer's business; without a handler it would end the process.
   server.on("tlsClientError", (error: Error) => log.warning("TLS handshake refused", { error }));
@@ -108,6 +136,9 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     address: { host: listen.host, port },
     reload(next) {
       secure?.setSecureContext(secureOptions(next));
+    },
+    recheck() {
+      for (const session of sessions) judge(session);
     },
     close: (graceMs) => closeServer(server, { sessions, sockets }, graceMs),
   };
@@ -137,9 +168,40 @@ function bind(server: http2.Http2Server | http2.Http2SecureServer, listen: Addre
   });
 }
 
-function watchSession(session: http2.ServerHttp2Session, ended: () => void): void {
+// Deno knows no revocation, and a certificate is not looked at again once the handshake is over.
+function endRefused(session: http2.ServerHttp2Session, options: RpcServerOptions): void {
+  if (session.destroyed || session.closed) return;
+  const socket = tlsOf(session.socket);
+  const shown = shownCertificate(socket.getPeerCertificate());
+  const why = refusalOf(shown, socket.authorized, options);
+  if (why === undefined) return;
+  const who = shown?.identity === undefined ? "nobody of ours" : formatIdentity(shown.identity);
+  log.warning("Connection ended: its certificate is not good", { who, serial: shown?.serial, why });
+  // The code tells the peer why, so that it can say so in its log.
+  session.goaway(CERTIFICATE_REFUSED);
+  const timer = setTimeout(() => session.destroy(), GOODBYE_MS);
+  session.on("close", () => clearTimeout(timer));
+}
+
+function refusalOf(
+  shown: ShownCertificate | undefined,
+  authorized: boolean,
+  { refuses, certificateOptional }: RpcServerOptions,
+): string | undefined {
+  if (shown === undefined) return certificateOptional === true ? undefined : "there is none";
+  if (!authorized) return "it is not of this cluster's authority";
+  if (Date.now() >= shown.notAfter) return "it has expired";
+  return refuses?.(shown);
+}
+
+function watchSession(
+  session: http2.ServerHttp2Session,
+  { judge, ended }: { judge: (session: http2.ServerHttp2Session) => void; ended: () => void },
+): void {
   let outstanding = false;
   const timer = setInterval(() => {
+    judge(session);
+    if (session.destroyed) return;
     if (outstanding) {
       session.destroy();
       return;
@@ -177,15 +239,22 @@ async function closeServer(
 }
 
 function peerOf(request: IncomingMessage | http2.Http2ServerRequest): Peer {
-  // What node:http2 gives is a proxy: `in` sees nothing through it, so the type is asserted. On a
-  // plaintext listener the TLS members are undefined.
-  const socket = ("stream" in request ? request.stream.session?.socket : undefined) as
-    | Pick<TLSSocket, "remoteAddress" | "authorized" | "getPeerCertificate">
-    | undefined;
-  const address = socket?.remoteAddress ?? "";
-  if (socket?.authorized !== true) return { identity: undefined, address };
-  const certificate = socket.getPeerCertificate();
-  return { identity: identityOfSubjectAltName(certificate.subjectaltname), address };
+  const plain = { identity: undefined, certificate: undefined, address: "" };
+  const session = "stream" in request ? request.stream.session : undefined;
+  if (session === undefined) return plain;
+  const socket = tlsOf(session.socket);
+  const address = socket.remoteAddress ?? "";
+  if (socket.authorized !== true) return { ...plain, address };
+  const certificate = shownCertificate(socket.getPeerCertificate());
+  return { identity: certificate?.identity, certificate, address };
+}
+
+// What node:http2 gives is a proxy: `in` sees nothing through it, so the type is asserted. On a
+// plaintext listener the TLS members are undefined.
+function tlsOf(
+  socket: Socket,
+): Pick<TLSSocket, "remoteAddress" | "authorized" | "getPeerCertificate"> {
+  return socket as TLSSocket;
 }
 
 const answerErrors: Interceptor = (next) => async (request) => {
@@ -214,6 +283,16 @@ async function* answerStreamErrors<T>(
 function refusal(method: string, error: unknown): ConnectError {
   log.debug("call refused", { method, error });
   return toRpc(error);
+}
+
+// A connection that is about to be ended is not yet.
+function demandCertificate(options: RpcServerOptions): Interceptor {
+  return (next) => (request) => {
+    const { certificate } = request.contextValues.get(PEER);
+    const why = certificate && refusalOf(certificate, true, options);
+    if (why === undefined) return next(request);
+    throw toRpc(new HeddleError("unauthenticated", `the certificate was refused: ${why}`));
+  };
 }
 
 function demandRole(roles: readonly Role[] | undefined): Interceptor {

@@ -12,6 +12,9 @@ import { logger } from "./log.ts";
 
 const PING_INTERVAL_MS = 10_000;
 
+/** With this code a listener ends a connection whose certificate is not good any more. */
+export const CERTIFICATE_REFUSED = http2.constants.NGHTTP2_INADEQUATE_SECURITY;
+
 const log = logger("rpc");
 
 /** Opens connections to one peer, one at a time, when a request needs one. */
@@ -77,20 +80,26 @@ export class RpcSession {
   }
 
   #why(error: unknown): unknown {
-    if (this.#closed || this.#heard || !this.#secured) return error;
-    const alert = /received fatal alert: (\w+)/.exec(this.#failure?.message ?? "")?.[1];
-    // What was given up here says nothing about the other side.
-    if (alert === undefined && !isCut(error)) return error;
+    const how = this.#howRefused(error);
+    if (how === undefined) return error;
     return new ConnectError(
-      `the certificate was refused (${
-        alert ?? "the connection was closed after the handshake"
-      }): ` +
-        "it has expired or was struck, or is of another authority than the one trusted there",
+      `the certificate was refused (${how}): it has expired or was struck, or is not of the ` +
+        "authority that is trusted there",
       Code.Unauthenticated,
       undefined,
       undefined,
       this.#failure ?? error,
     );
+  }
+
+  #howRefused(error: unknown): string | undefined {
+    if (this.#closed || !this.#secured) return undefined;
+    const { rawMessage } = ConnectError.from(error);
+    if (rawMessage.endsWith(`error code ${CERTIFICATE_REFUSED}`)) return "the connection was ended";
+    if (this.#heard) return undefined;
+    const alert = /received fatal alert: (\w+)/.exec(this.#failure?.message ?? "")?.[1];
+    // What was given up here says nothing about the other side.
+    return alert ?? (isCut(error) ? "closed right after the handshake" : undefined);
   }
 
   #open(): Promise<http2.ClientHttp2Session> {

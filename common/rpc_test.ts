@@ -6,9 +6,9 @@ import { AdminService } from "@heddle/proto/gen/admin";
 import { HeddleError } from "@heddle/proto/error";
 import type { Role } from "./identity.ts";
 import type { TlsMaterial } from "./mtls_files.ts";
-import { createLeaf, createRoot, type KeyPairPem } from "./pki.ts";
+import { createLeaf, createRoot, type KeyPairPem, readCertificate } from "./pki.ts";
 import { checkControlUrl, connectRpc } from "./rpc_client.ts";
-import { PEER, type RpcServer, startRpcServer } from "./rpc_server.ts";
+import { PEER, type RpcServer, type RpcServerOptions, startRpcServer } from "./rpc_server.ts";
 
 const now = Date.now();
 const HOUR_MS = 3_600_000;
@@ -31,11 +31,16 @@ async function leaf(
   return { cert: pair.certificatePem, key: pair.keyPem, ca: authority.certificatePem };
 }
 
-function serve(tls: TlsMaterial, roles?: Role[]): Promise<RpcServer> {
+function serve(
+  tls: TlsMaterial,
+  roles?: Role[],
+  more: Partial<RpcServerOptions> = {},
+): Promise<RpcServer> {
   return startRpcServer({
     listen: { host: "127.0.0.1", port: 0 },
     tls,
     ...(roles === undefined ? {} : { roles }),
+    ...more,
     routes: (router) =>
       router.service(AdminService, {
         getVersion: (_request, context) => {
@@ -44,6 +49,19 @@ function serve(tls: TlsMaterial, roles?: Role[]): Promise<RpcServer> {
         },
       }),
   });
+}
+
+/** Moves what this process takes for now. */
+class FakeTime {
+  readonly #real = Date.now;
+
+  set now(ms: number) {
+    Date.now = () => ms;
+  }
+
+  restore(): void {
+    Date.now = this.#real;
+  }
 }
 
 async function version(server: RpcServer, tls: TlsMaterial): Promise<string> {
@@ -98,6 +116,71 @@ Deno.test("startRpcServer() refuses strangers: another authority, expired, no ce
       for (const [index, stranger] of strangers.entries()) {
         await rejects(version(server, stranger), `${index} ${step}`);
       }
+      server.reload(await leaf(authority, "control"));
+    }
+  } finally {
+    await server.close(1_000);
+  }
+});
+
+Deno.test("startRpcServer() ends connections whose certificate is refused later, and lets them not in again", async () => {
+  const authority = await root();
+  const struck = new Set<string>();
+  const server = await serve(await leaf(authority, "control"), undefined, {
+    refuses: ({ serial }) => struck.has(serial) ? "it was struck" : undefined,
+  });
+  const peer = await leaf(authority, "agent");
+  const open = connectRpc({ url: `https://127.0.0.1:${server.address.port}`, tls: peer });
+  try {
+    const client = createClient(AdminService, open.transport);
+    equal((await client.getVersion({})).version, "agent/a");
+    server.recheck();
+    equal((await client.getVersion({})).version, "agent/a");
+    struck.add(readCertificate(peer.cert).serial);
+    server.recheck();
+    const refused = (error: unknown) => ConnectError.from(error).code === Code.Unauthenticated;
+    await rejects(version(server, peer), refused);
+    server.reload(await leaf(authority, "control"));
+    await rejects(version(server, peer), refused, "after a reload");
+    await rejects(client.getVersion({}, { timeoutMs: 5_000 }), refused, "on the connection it had");
+    equal(await version(server, await leaf(authority, "agent")), "agent/a");
+  } finally {
+    open.close();
+    await server.close(1_000);
+  }
+});
+
+Deno.test("startRpcServer() ends a connection when its certificate expires", async () => {
+  const authority = await root();
+  const server = await serve(await leaf(authority, "control"));
+  const time = new FakeTime();
+  const peer = await leaf(authority, "agent");
+  const open = connectRpc({ url: `https://127.0.0.1:${server.address.port}`, tls: peer });
+  try {
+    const client = createClient(AdminService, open.transport);
+    equal((await client.getVersion({})).version, "agent/a");
+    time.now = now + 2 * HOUR_MS;
+    server.recheck();
+    await rejects(client.getVersion({}, { timeoutMs: 5_000 }));
+  } finally {
+    time.restore();
+    open.close();
+    await server.close(1_000);
+  }
+});
+
+Deno.test("startRpcServer() with an optional certificate lets in who shows none, and no stranger", async () => {
+  const authority = await root();
+  const server = await serve(await leaf(authority, "control"), undefined, {
+    certificateOptional: true,
+  });
+  const trust = authority.certificatePem;
+  try {
+    for (const step of ["before", "after a reload"]) {
+      equal(await version(server, await leaf(authority, "operator")), "operator/a");
+      equal(await version(server, { cert: "", key: "", ca: trust }), "undefined/undefined");
+      await rejects(version(server, { ...await leaf(await root(), "operator"), ca: trust }), step);
+      await rejects(version(server, await leaf(authority, "operator", { validMs: -60_000 })), step);
       server.reload(await leaf(authority, "control"));
     }
   } finally {
