@@ -1,4 +1,5 @@
 /** Turns every form of error that engines answer into one, and says whose fault it is. */
+import type { LimitDetail } from "./limits/limit_detail.ts";
 import { redactMessage } from "./engine_error_redact.ts";
 
 /** An error as clients get it. `param` and `code` are null when there is nothing to say. */
@@ -8,6 +9,8 @@ export interface ApiError {
   readonly type: string;
   readonly param: string | null;
   readonly code: string | null;
+  /** The limit of the caller's that it is about. */
+  readonly limit?: LimitDetail;
 }
 
 /**

@@ -60,12 +60,13 @@ function responseFailedEvent(error: ApiError, response: ResponseSoFar): string {
   return `event: response.failed\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-function openai({ message, type, param, code }: ApiError) {
-  return { message, type, param, code };
+function openai({ message, type, param, code, limit }: ApiError) {
+  return { message, type, param, code, ...(limit === undefined ? {} : { limit }) };
 }
 
-function anthropic({ message, status }: ApiError) {
-  return { type: "error", error: { type: anthropicType(status), message } };
+function anthropic({ message, status, limit }: ApiError) {
+  const detail = limit === undefined ? {} : { limit };
+  return { type: "error", error: { type: anthropicType(status), message, ...detail } };
 }
 
 /** The words of the Messages API, by status. */

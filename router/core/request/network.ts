@@ -40,7 +40,8 @@ export function clientAddress(
   return client;
 }
 
-function isIn(address: string, networks: readonly Network[]): boolean {
+/** Whether an address is in one of the networks; what is no address is in none. */
+export function isIn(address: string, networks: readonly Network[]): boolean {
   const bits = parseIp(address);
   return bits !== undefined && networks.some((network) => {
     const shift = BigInt(128 - network.prefix);

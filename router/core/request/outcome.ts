@@ -1,5 +1,6 @@
 /** How requests end: a closed set of reasons, the same in metrics, logs and usage records. */
 import type { ApiError } from "../engine_error.ts";
+import type { LimitDetail } from "../limits/limit_detail.ts";
 
 /** Why a request was not served, told by the router itself. */
 export type RefusalReason =
@@ -10,6 +11,24 @@ export type RefusalReason =
   | "unauthenticated"
   /** Two different keys in one request: which one counts would be a guess. */
   | "two_credentials"
+  /** The key may not be used from where the request came. */
+  | "address_not_allowed"
+  /** The key may not use the path. */
+  | "path_not_allowed"
+  /** The key may not use the model. */
+  | "model_not_allowed"
+  /** Keys are changed by operators, never through the endpoint. */
+  | "read_only"
+  /** Control has been away for so long that a revoked key might still be taken for a good one. */
+  | "keys_unconfirmed"
+  /** A limit on the key's chain: requests at one time, requests per minute, tokens per minute. */
+  | "concurrency_limited"
+  | "requests_limited"
+  | "tokens_limited"
+  /** A budget on the key's chain is used up. */
+  | "budget_exhausted"
+  /** What is left of a budget is reserved by requests that are running. */
+  | "budget_reserved"
   | "body_too_large"
   | "body_inflates_too_large"
   | "encoding_unsupported"
@@ -56,6 +75,10 @@ export interface Refusal {
   readonly param?: string;
   /** Seconds after which trying again makes sense, 1 to 120. */
   readonly retryAfterS?: number;
+  /** Trying again changes nothing, and clients are told so. */
+  readonly final?: true;
+  /** The limit that it is about, for programs. */
+  readonly limit?: LimitDetail;
   /** The body was not read to its end, so the connection cannot be used again. */
   readonly unread?: true;
 }

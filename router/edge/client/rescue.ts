@@ -21,12 +21,26 @@ interface Told {
 
 const REQUEST = "invalid_request_error";
 const SERVER = "server_error";
+const PERMISSION = "permission_error";
+const RATE = "rate_limit_error";
+const RATE_CODE = "rate_limit_exceeded";
 
 const TOLD: Readonly<Record<RefusalReason, Told>> = {
   no_route: { status: 404, type: REQUEST },
   method_not_allowed: { status: 405, type: REQUEST },
   unauthenticated: { status: 401, type: "authentication_error", code: "invalid_api_key" },
   two_credentials: { status: 400, type: REQUEST },
+  address_not_allowed: { status: 401, type: "authentication_error" },
+  path_not_allowed: { status: 403, type: PERMISSION },
+  model_not_allowed: { status: 403, type: PERMISSION },
+  read_only: { status: 403, type: PERMISSION },
+  keys_unconfirmed: { status: 503, type: SERVER },
+  concurrency_limited: { status: 429, type: RATE, code: RATE_CODE },
+  requests_limited: { status: 429, type: RATE, code: RATE_CODE },
+  tokens_limited: { status: 429, type: RATE, code: RATE_CODE },
+  // Not 429: default clients try that again, whatever the budget says.
+  budget_exhausted: { status: 402, type: "insufficient_quota", code: "insufficient_quota" },
+  budget_reserved: { status: 429, type: RATE, code: RATE_CODE },
   body_too_large: { status: 413, type: REQUEST },
   body_inflates_too_large: { status: 413, type: REQUEST },
   encoding_unsupported: { status: 415, type: REQUEST },
@@ -38,7 +52,7 @@ const TOLD: Readonly<Record<RefusalReason, Told>> = {
   response_not_found: { status: 404, type: REQUEST, code: "previous_response_not_found" },
   not_ready: { status: 503, type: SERVER },
   model_unavailable: { status: 503, type: SERVER },
-  in_flight_full: { status: 429, type: "rate_limit_error" },
+  in_flight_full: { status: 429, type: RATE },
   shutting_down: { status: 503, type: SERVER },
   engine_saturated: { status: 503, type: SERVER },
   engine_unreachable: { status: 503, type: SERVER },
@@ -91,6 +105,7 @@ function apiError(outcome: Refusal | EngineRefusal): ApiError {
     message: outcome.message,
     param: outcome.param ?? null,
     code: code ?? outcome.reason,
+    ...(outcome.limit === undefined ? {} : { limit: outcome.limit }),
   };
 }
 
@@ -102,6 +117,7 @@ function headersOf(outcome: Refusal | EngineRefusal) {
       // Official clients sleep for hours on large values, and not at all on zero.
       "retry-after": String(Math.min(Math.max(Math.ceil(refusal.retryAfterS), 1), 120)),
     }),
+    ...(refusal.final === true ? { "x-should-retry": "false" } : {}),
     ...(closes(refusal) ? { connection: "close" } : {}),
   };
 }

@@ -120,6 +120,12 @@ export class Meter {
     return this.#refillMs(Math.max(0, this.#share - this.#level), this.#share);
   }
 
+  /** Nothing was taken within a minute, and nothing is owed. */
+  idle(now: number): boolean {
+    this.#move(now);
+    return this.#minute.length === 0 && this.#level >= 0;
+  }
+
   /** No more is ever taken at once than the limit itself: else such a request would never pass. */
   capped(units: number): number {
     return Math.min(units, this.#limit);

@@ -1,0 +1,25 @@
+/** How much of a limit is asked for, refusals included, as a rate. */
+
+/** A rate falls by this part in a second without requests, so that a pause does not lose a share. */
+const FALL_PER_S = 0.2;
+
+export class Demand {
+  #units = 0;
+  #perMinute = 0;
+  #since: number | undefined;
+
+  ask(units: number): void {
+    this.#units += units;
+  }
+
+  /** Units per minute since it was asked last, rising at once and falling slowly. */
+  perMinute(now: number): number {
+    const seconds = Math.max(0.2, (now - (this.#since ?? now - 1_000)) / 1_000);
+    const latest = this.#units * 60 / seconds;
+    const faded = this.#perMinute * Math.pow(1 - FALL_PER_S, seconds);
+    this.#since = now;
+    this.#units = 0;
+    this.#perMinute = Math.max(latest, faded);
+    return this.#perMinute;
+  }
+}
