@@ -2,7 +2,7 @@
  * Ansible in virtual environments of its own, one for each version that the playbooks are held to:
  * the oldest that they run on, and the newest, which has the linters. Made once, below ~/.cache.
  */
-import { join } from "node:path";
+import { openPython, type PythonRecipe } from "../python_environment.ts";
 
 export interface Toolchain {
   /** As in "2.14". */
@@ -11,11 +11,8 @@ export interface Toolchain {
   readonly bin: string;
 }
 
-interface Recipe {
+interface Recipe extends PythonRecipe {
   readonly version: string;
-  /** Interpreters that will do, the preferred one first. */
-  readonly pythons: readonly string[];
-  readonly packages: readonly string[];
 }
 
 /** ansible-core 2.14 wants Python 3.9 to 3.11 on the controller. */
@@ -32,67 +29,10 @@ export const NEWEST: Recipe = {
   packages: ["ansible-core==2.21.5", "ansible-lint==26.10.1", "yamllint==1.38.0"],
 };
 
-/** Where Debian and pyenv keep interpreters that are not on the path. */
-const PYENV = ".pyenv/versions";
-
-/** The environment, made if need be; undefined with `why` when this machine cannot have it. */
+/** The environment, made if need be; `why` when this machine cannot have it. */
 export async function openToolchain(
   recipe: Recipe,
 ): Promise<Toolchain | { readonly why: string }> {
-  const home = Deno.env.get("HOME") ?? "/root";
-  const cache = Deno.env.get("XDG_CACHE_HOME") ?? join(home, ".cache");
-  const pinned = recipe.packages.join("-").replaceAll("==", "-");
-  const folder = join(cache, "heddle/ansible", pinned);
-  const toolchain = { version: recipe.version, bin: join(folder, "bin") };
-  if (await exists(join(folder, "complete"))) return toolchain;
-  const python = await findPython(recipe.pythons, join(home, PYENV));
-  if (python === undefined) return { why: `there is none of ${recipe.pythons.join(", ")}` };
-  await Deno.mkdir(join(cache, "heddle/ansible"), { recursive: true });
-  for (
-    const argv of [
-      [python, "-m", "venv", "--clear", folder],
-      [join(folder, "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
-        .concat(recipe.packages),
-    ]
-  ) {
-    const { success, stderr } = await run(argv);
-    if (!success) return { why: `${argv.slice(0, 4).join(" ")}: ${stderr.trim().slice(-500)}` };
-  }
-  await Deno.writeTextFile(join(folder, "complete"), "");
-  return toolchain;
-}
-
-async function findPython(
-  names: readonly string[],
-  pyenv: string,
-): Promise<string | undefined> {
-  for (const name of names) {
-    const works = (path: string) =>
-      run([path, "-c", "import venv, ensurepip"]).then(({ success }) => success, () => false);
-    if (await works(name)) return name;
-    for (const version of await namesIn(pyenv)) {
-      if (!version.startsWith(`${name.replace("python", "")}.`)) continue;
-      const path = join(pyenv, version, "bin/python3");
-      if (await works(path)) return path;
-    }
-  }
-  return undefined;
-}
-
-async function namesIn(folder: string): Promise<readonly string[]> {
-  try {
-    return (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name);
-  } catch {
-    return [];
-  }
-}
-
-async function run(argv: readonly string[]): Promise<{ success: boolean; stderr: string }> {
-  const [command = "", ...args] = argv;
-  const output = await new Deno.Command(command, { args, stdin: "null" }).output();
-  return { success: output.success, stderr: new TextDecoder().decode(output.stderr) };
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await Deno.stat(path).then(() => true, () => false);
+  const python = await openPython(recipe);
+  return "why" in python ? python : { version: recipe.version, bin: python.bin };
 }
