@@ -2,6 +2,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { say } from "../../tools/say.ts";
 import { openPython } from "../python_environment.ts";
 import { eventually, freePorts, metricOf, startRouter, startSim } from "./processes.ts";
 
@@ -10,7 +11,7 @@ const python = await openPython({
   pythons: ["python3.12", "python3.11", "python3.13", "python3.10", "python3.9"],
   packages: ["openai==3.57.0"],
 });
-if ("why" in python) console.warn(`Skipped: no OpenAI client for Python: ${python.why}`);
+if ("why" in python) say(`Skipped: no OpenAI client for Python: ${python.why}`);
 
 Deno.test({
   name: "the official Python client works against a router",
