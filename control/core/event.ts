@@ -3,7 +3,7 @@ import type { Plain } from "@heddle/proto/plain";
 import type { CommandResult, Heartbeat } from "@heddle/proto/gen/agent";
 import type { Inventory, ShardReport, ShardStatus } from "@heddle/proto/gen/types";
 import type { Revision } from "@heddle/proto/revision";
-import type { NodeId, ReplicaId, RouterId } from "./ids.ts";
+import type { EpochMs, NodeId, ReplicaId, RouterId } from "./ids.ts";
 import type { CatalogState, RouterModelLoad, RouterReplicaLoad } from "./world.ts";
 
 export type Event = AgentEvent | OperatorEvent | RouterEvent | CatalogApplied | Tick;
@@ -102,6 +102,14 @@ export type OperatorEvent =
   | {
     readonly kind: "restart" | "stop" | "stop_at_once";
     readonly replica: ReplicaId;
+    readonly by: string;
+    readonly reason: string;
+  }
+  /** Lets certificates in no more; see Strike. */
+  | {
+    readonly kind: "strike";
+    readonly struck: string;
+    readonly issuedBefore: EpochMs;
     readonly by: string;
     readonly reason: string;
   };

@@ -8,6 +8,7 @@ import type {
   NodeDecision,
   ReplicaDecision,
   ScaleDecision,
+  Strike,
   World,
 } from "./world.ts";
 
@@ -34,6 +35,7 @@ export type StoreRecord =
     readonly replica: ReplicaId;
     readonly decision?: ReplicaDecision;
   }
+  | { readonly kind: "strike"; readonly struck: string; readonly decision?: Strike }
   | Audit;
 
 /** Who decided what, and when. */
@@ -108,6 +110,9 @@ function decisionRecords(before: Decisions, after: Decisions): StoreRecord[] {
         ? { kind: "replica_decision", replica }
         : { kind: "replica_decision", replica, decision }
     ),
+    ...changed(before.struck, after.struck).map(([struck, decision]): StoreRecord =>
+      decision === undefined ? { kind: "strike", struck } : { kind: "strike", struck, decision }
+    ),
   ];
 }
 
@@ -147,6 +152,7 @@ function auditOf(event: Event, now: EpochMs): StoreRecord[] {
 
 function subjectOf(event: OperatorEvent): string {
   if ("node" in event) return event.node;
+  if ("struck" in event) return event.struck;
   return "model" in event ? event.model : event.replica;
 }
 

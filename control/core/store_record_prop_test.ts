@@ -31,6 +31,12 @@ const event: fc.Arbitrary<OperatorEvent> = fc.oneof(
     replica: fc.constantFrom("m-1-1", "m-1-2"),
     ...words,
   }),
+  fc.record({
+    kind: fc.constant("strike" as const),
+    struck: fc.constantFrom("agent/n1", "serial/4f"),
+    issuedBefore: fc.nat(9),
+    ...words,
+  }),
 );
 
 /** What a store that keeps these records has in the end. */
@@ -41,6 +47,7 @@ interface Stored {
   readonly scales: Map<string, unknown>;
   readonly labels: Map<string, unknown>;
   readonly replicas: Map<string, unknown>;
+  readonly struck: Map<string, unknown>;
   audits: number;
 }
 
@@ -67,6 +74,9 @@ function keep(stored: Stored, record: StoreRecord): void {
     case "replica_decision":
       put(stored.replicas, record.replica, record.decision);
       return;
+    case "strike":
+      put(stored.struck, record.struck, record.decision);
+      return;
     case "audit":
       stored.audits++;
       return;
@@ -86,6 +96,7 @@ function agrees(stored: Stored, world: World): void {
     "scales",
     "labels",
     "replicas",
+    "struck",
   ];
   for (const kind of kinds) deepEqual(sorted(stored[kind]), sorted<unknown>(world.decisions[kind]));
   deepEqual([...stored.known].sort(), [...world.knownNodes].sort());
@@ -103,6 +114,7 @@ Deno.test("storeRecords() keeps every operator's decision, as the world has it",
         scales: new Map(),
         labels: new Map(),
         replicas: new Map(),
+        struck: new Map(),
         audits: 0,
       };
       let changes = 0;

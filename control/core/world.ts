@@ -281,6 +281,8 @@ export interface Decisions {
   readonly labels: ReadonlyMap<NodeId, Readonly<Record<string, string>>>;
   /** Replicas that an operator wants replaced or stopped. */
   readonly replicas: ReadonlyMap<ReplicaId, ReplicaDecision>;
+  /** Certificates that count no more: "serial/<hex>", or "<role>/<name>" for all of a holder. */
+  readonly struck: ReadonlyMap<string, Strike>;
 }
 
 export interface Decision {
@@ -291,6 +293,11 @@ export interface Decision {
 
 export interface NodeDecision extends Decision {
   readonly kind: "cordon" | "drain";
+}
+
+export interface Strike extends Decision {
+  /** What was issued later, by the signer's clock, is good: the holder has been given a new one. */
+  readonly issuedBefore: EpochMs;
 }
 
 export interface ScaleDecision extends Decision {
@@ -334,6 +341,7 @@ export const NO_DECISIONS: Decisions = {
   scales: new Map(),
   labels: new Map(),
   replicas: new Map(),
+  struck: new Map(),
 };
 
 /** What control knows when it starts: only what was stored. */

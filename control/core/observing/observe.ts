@@ -47,6 +47,7 @@ export function observe(world: World, event: Event, now: EpochMs): World {
     case "restart":
     case "stop":
     case "stop_at_once":
+    case "strike":
       return observeOperator(world, event, now);
     case "tick":
       return world;

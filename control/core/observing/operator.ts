@@ -42,6 +42,10 @@ export function observeOperator(world: World, event: OperatorEvent, now: EpochMs
       const { kind, by, reason } = event;
       return decided(withoutGone(world), "replicas", event.replica, { kind, by, reason, at: now });
     }
+    case "strike": {
+      const { struck, issuedBefore, by, reason } = event;
+      return decided(world, "struck", struck, { issuedBefore, by, reason, at: now });
+    }
   }
 }
 

@@ -16,6 +16,7 @@ const reason = "fan is loud; 'quoted' \u2603";
 const cordon = { kind: "cordon", by: "ann", reason, at: 1_800_000_000_123 } as const;
 const pause = { by: "ann", reason: "", at: 2.5 };
 const restart = { kind: "restart", by: "bob", reason, at: 4 } as const;
+const strike = { by: "ann", reason, at: 4, issuedBefore: 1_800_000_000_000 };
 const scale = { by: "bob", reason, at: 3, replicas: 4 };
 const audit: Audit = {
   kind: "audit",
@@ -37,6 +38,7 @@ const EVERYTHING: readonly StoreRecord[] = [
   { kind: "scale", model: "m1", decision: scale },
   { kind: "labels", node: "n1", labels: { rack: "r1", "": "" } },
   { kind: "replica_decision", replica: "m1-3-4", decision: restart },
+  { kind: "strike", struck: "agent/n1", decision: strike },
   audit,
 ];
 
@@ -95,6 +97,7 @@ function testRecords(test: Test): void {
           scales: new Map([["m1", scale]]),
           labels: new Map([["n1", { rack: "r1", "": "" }]]),
           replicas: new Map([["m1-3-4", restart]]),
+          struck: new Map([["agent/n1", strike]]),
         },
         catalog: { text: "models: []\n", revision: 9 },
         appliedCatalogs: new Set([catalogHash("models: []\n")]),
@@ -140,6 +143,7 @@ function testChanges(test: Test): void {
           { kind: "scale", model: `m${subject}` },
           { kind: "labels", node: `n${subject}` },
           { kind: "replica_decision", replica: `m${subject}-3-4` },
+          { kind: "strike", struck: `agent/n${subject}` },
           { kind: "known_node", node: `n${subject}`, known: false },
         ]);
       }

@@ -18,7 +18,7 @@ export interface DecisionRow {
 
 export type DecisionRecord = Extract<
   StoreRecord,
-  { readonly kind: "node_decision" | "paused" | "scale" | "labels" | "replica_decision" }
+  { readonly kind: "node_decision" | "paused" | "scale" | "labels" | "replica_decision" | "strike" }
 >;
 
 const decision = { by: z.string(), reason: z.string(), at: z.number() };
@@ -28,6 +28,7 @@ const VALUES = {
   scale: z.object({ replicas: z.number(), ...decision }),
   labels: z.record(z.string(), z.string()),
   replica_decision: z.object({ kind: z.enum(["restart", "stop", "stop_at_once"]), ...decision }),
+  strike: z.object({ issuedBefore: z.number(), ...decision }),
 } as const satisfies Record<DecisionRecord["kind"], z.ZodType>;
 
 export function decisionRow(record: DecisionRecord): DecisionRow {
@@ -41,6 +42,7 @@ export function decisionRow(record: DecisionRecord): DecisionRow {
 
 function subjectOf(record: DecisionRecord): string {
   if ("node" in record) return record.node;
+  if ("struck" in record) return record.struck;
   return "model" in record ? record.model : record.replica;
 }
 
@@ -54,6 +56,7 @@ export function decisionsOf(rows: readonly DecisionRow[]): Decisions {
     scales: valuesOf(rows, "scale", VALUES.scale),
     labels: valuesOf(rows, "labels", VALUES.labels),
     replicas: valuesOf(rows, "replica_decision", VALUES.replica_decision),
+    struck: valuesOf(rows, "strike", VALUES.strike),
   };
 }
 

@@ -195,6 +195,7 @@ class SqliteStore implements Store {
       case "scale":
       case "labels":
       case "replica_decision":
+      case "strike":
         return this.#writeDecision(decisionRow(record));
       case "audit":
         return this.#run(

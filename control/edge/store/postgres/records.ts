@@ -27,6 +27,7 @@ export async function writeRecord(sql: TransactionSql, record: StoreRecord): Pro
     case "scale":
     case "labels":
     case "replica_decision":
+    case "strike":
       return await writeDecision(sql, decisionRow(record));
     case "audit": {
       // Times of a monotonic clock may have fractions.
