@@ -1,4 +1,5 @@
 /** The agent's parts, put together for one node. */
+import { join } from "node:path";
 import { logger } from "@heddle/common/log";
 import type { ProgramMetrics } from "@heddle/common/metrics";
 import { readTlsFiles } from "@heddle/common/mtls_files";
@@ -7,6 +8,7 @@ import { delay, spawnTask } from "@heddle/common/task";
 import { Commands } from "./commands.ts";
 import { type Config, controlUrls, type EngineConfig } from "./config.ts";
 import type { Shard } from "./core/shard/shard.ts";
+import { openBootMemory } from "./edge/boot_memory.ts";
 import { EngineVersions, PROBE_SECONDS_MAX } from "./edge/engine/versions.ts";
 import { homeOf, openLauncher } from "./edge/launcher/choose.ts";
 import type { Launcher } from "./edge/launcher/launcher.ts";
@@ -93,9 +95,12 @@ export async function buildAgent(
     user: config.engine_user,
   });
   const engines = engineVersions(options, store, () => listeners.onEngines());
+  const bootId = await readBootId(shim);
+  const memory = await openBootMemory(join(config.state_directory, "boot.json"), bootId);
   const discovery = createDiscovery({
     ...discoveryOptions(options, address),
     heldGpus: () => supervisor.heldGpus(),
+    memory,
   });
   const effects = new Effects({
     store,
@@ -103,7 +108,12 @@ export async function buildAgent(
     address,
     makeHandle,
     gpuUses: (signal) => discovery.gpuUses(signal),
-    evidence: (shard, signal) => evidenceOf(shard, { discovery, folder: store.home, shim }, signal),
+    evidence: (shard, signal) =>
+      evidenceOf(
+        shard,
+        { discovery, gpus: report.gpuFacts, folder: store.home, shim },
+        signal,
+      ),
     async prepare(shard, signal) {
       // A shard that an earlier agent prepared is asked for before the engines were looked at.
       await Promise.race([engines.looked, aborted(signal)]);
@@ -134,7 +144,7 @@ export async function buildAgent(
   });
   const report: NodeReport = new NodeReport({
     node: options.node,
-    bootId: await readBootId(shim),
+    bootId,
     agentInstance: crypto.randomUUID(),
     address: config.advertise_address ?? address,
     discovery,

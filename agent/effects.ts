@@ -3,7 +3,7 @@ import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
 import { errorText } from "@heddle/proto/error";
 import type { Effect, EngineLoad, ShardEvent } from "./core/shard/event.ts";
-import { isBusy } from "./core/shard/stall.ts";
+import { isBusy } from "./core/shard/serving/stall.ts";
 import type { Evidence } from "./core/diagnosis/evidence.ts";
 import { type GpuUse, unreleased } from "./core/gpu/gpu_release.ts";
 import { redactLine, secretsOf } from "./core/redact_line.ts";

@@ -18,11 +18,14 @@ import {
 import { cpuProblem } from "./core/host/cpu_flags.ts";
 import type { GpuClassOverride } from "./core/gpu/gpu_class.ts";
 import type { GpuUse } from "./core/gpu/gpu_release.ts";
+import type { LinkReadings } from "./core/health/link_fault.ts";
+import type { XidEvent } from "./core/health/xid.ts";
 import { addressesOf, type HostFacts, runsUnderWindows } from "./core/host/host_facts.ts";
 import { addressNotLocal, managementInterface } from "./core/host/management_interface.ts";
 import type { NodeProblem } from "./core/problem.ts";
 import type { DeclaredFabric } from "./core/rdma/declared_fabric.ts";
 import { surveyRdma } from "./core/rdma/rdma_survey.ts";
+import { BootMemory } from "./edge/boot_memory.ts";
 import {
   encodeFabric,
   encodeGpu,
@@ -64,6 +67,8 @@ export interface DiscoveryOptions {
    * is foreign and keeps that GPU out of placement. Absent: no such judgement.
    */
   readonly heldGpus?: () => ReadonlySet<string>;
+  /** What was seen since the machine was started; absent: only what this discovery sees itself. */
+  readonly memory?: BootMemory;
 }
 
 /** What changes between registrations. */
@@ -98,6 +103,10 @@ export interface Discovery {
    * in time, or there is none. Rejects only when `signal` (as above) aborts.
    */
   gpuUses(signal: AbortSignal): Promise<readonly GpuUse[] | undefined>;
+  /** What the last answer's readings say of links. */
+  links(): LinkReadings;
+  /** What the kernel has logged of GPUs since then, by the clock that `now` is. */
+  kernelFaultsSince(at: number): readonly XidEvent[];
 }
 
 /** How long discovery waits, in ms. */
@@ -163,7 +172,8 @@ class HardwareDiscovery implements Discovery {
     this.#source = source;
     this.#wsl = runsUnderWindows(source.host()) ||
       (source.nvidiaSmi?.path.startsWith("/usr/lib/wsl/") ?? false);
-    this.#faults = new FaultWatch(options.kernelLog);
+    const memory = options.memory ?? new BootMemory();
+    this.#faults = new FaultWatch(options.kernelLog, { now: options.now, memory });
     this.#rdma = new RdmaWatch(source.sysfs, options.now);
     this.#models = new ModelWatch(options.modelDirs, options.now);
     this.#gpus = new GpuWatch({
@@ -175,6 +185,7 @@ class HardwareDiscovery implements Discovery {
       faults: () => this.#faults.events(),
       now: options.now,
       limits,
+      memory,
     });
   }
 
@@ -228,6 +239,14 @@ class HardwareDiscovery implements Discovery {
       await this.#gpuFlight.within(this.#limits.inventoryWaitMs, signal, read);
     }
     return this.#gpus.uses(since);
+  }
+
+  links(): LinkReadings {
+    return { ...this.#gpus.links(), ports: this.#rdma.ports() };
+  }
+
+  kernelFaultsSince(at: number): readonly XidEvent[] {
+    return this.#faults.since(at);
   }
 
   async #survey(waitMs: number, signal: AbortSignal): Promise<Survey> {

@@ -75,6 +75,7 @@ export class NodeReport {
     const begunAt = performance.now();
     const inventory = await this.#options.discovery.inventory(signal);
     this.#discoverySeconds = (performance.now() - begunAt) / 1_000;
+    this.#judgeLinks();
     const { survey } = this.#options.engines;
     addEngines(inventory, survey);
     inventory.problems.push(...this.#unreadable());
@@ -111,6 +112,7 @@ export class NodeReport {
       this.#discoverySeconds = (performance.now() - begunAt) / 1_000;
     });
     const [live] = await Promise.all([looking, supervisor.measure()]);
+    this.#judgeLinks();
     const { survey } = engines;
     const problems = [...live.problems, ...encodeProblems(survey), ...this.#unreadable()];
     this.#see({ ...live, problems });
@@ -130,6 +132,12 @@ export class NodeReport {
         .map(({ shard, status }) => encodeLoad(shard.spec.shardId, status.load)),
       ...(live.memoryBytes === undefined ? {} : { memoryBytes: live.memoryBytes }),
     });
+  }
+
+  // What follows from it is in the report that is being made.
+  #judgeLinks(): void {
+    const { supervisor, discovery } = this.#options;
+    supervisor.judgeLinks(discovery.links());
   }
 
   #see(

@@ -9,6 +9,7 @@ import { spawnTask } from "@heddle/common/task";
 import { errorText } from "@heddle/proto/error";
 import { compareRevisions, NO_REVISION, type Revision } from "@heddle/proto/revision";
 import { acceptStart, acceptStop, type Verdict } from "./core/accept.ts";
+import type { LinkReadings } from "./core/health/link_fault.ts";
 import type { Effect, EngineLoad, ShardEvent } from "./core/shard/event.ts";
 import { begin, step, wakeAt } from "./core/shard/lifecycle.ts";
 import { forgettable, KEEP_ENDED_MS } from "./core/shard/retention.ts";
@@ -17,11 +18,11 @@ import { differs, type Status, statusOf } from "./core/shard/status.ts";
 import { worthSaving } from "./core/shard/worth_saving.ts";
 import type { ShardStore, Unusable } from "./edge/shard_store.ts";
 import { type Effects, unlaunched } from "./effects.ts";
+import { linkEvent } from "./supervision/link_event.ts";
+import { Lookers } from "./supervision/lookers.ts";
+import { Timers } from "./supervision/timers.ts";
 
 const log = logger("agent", "supervisor");
-
-/** Node's timers cannot wait longer. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export interface SupervisorOptions {
   readonly store: ShardStore;
@@ -43,17 +44,18 @@ export class Supervisor {
   readonly #shards = new Map<string, Shard>();
   readonly #told = new Map<string, Status>();
   readonly #loads = new Map<string, EngineLoad>();
-  readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
+  readonly #timers = new Timers();
   /** Per shard, the end of what is being written and done; see `#apply`. */
   readonly #work = new Map<string, Promise<void>>();
   /** Handles; each is unique, and its process ends once. */
   readonly #watched = new Set<string>();
-  readonly #lookers = new Set<() => void>();
+  readonly #lookers = new Lookers();
   readonly #closing = new AbortController();
   /** Effects under way. */
   readonly #tasks = new Set<Promise<void>>();
   #closed = false;
   #highest: Revision = NO_REVISION;
+  #links: LinkReadings | undefined;
   #unreadable: readonly Unusable[] = [];
 
   constructor(options: SupervisorOptions) {
@@ -173,6 +175,15 @@ export class Supervisor {
     }));
   }
 
+  /** Takes in what is known of the links that shards use. */
+  judgeLinks(readings: LinkReadings): void {
+    this.#links = readings;
+    for (const shard of [...this.#shards.values()]) {
+      const event = linkEvent(shard, readings);
+      if (event !== undefined) this.#apply(shard.spec.shardId, event);
+    }
+  }
+
   /** Orders every shard to end and waits until all have, or `signal` aborts. */
   async stopAll(reason: string, signal: AbortSignal): Promise<void> {
     for (const [shardId, { revision, state }] of this.#shards) {
@@ -183,24 +194,13 @@ export class Supervisor {
 
   /** Resolves once `done` holds for every shard, or when `signal` aborts. */
   settled(done: (shard: Shard) => boolean, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const look = () => {
-      if (!signal.aborted && ![...this.#shards.values()].every(done)) return;
-      this.#lookers.delete(look);
-      signal.removeEventListener("abort", look);
-      resolve();
-    };
-    this.#lookers.add(look);
-    signal.addEventListener("abort", look);
-    look();
-    return promise;
+    return this.#lookers.until(() => [...this.#shards.values()].every(done), signal);
   }
 
   /** Ends the supervision, and touches no engine. Resolves when nothing of it runs any more. */
   async close(): Promise<void> {
     this.#closing.abort();
-    for (const timer of this.#timers.values()) clearTimeout(timer);
-    this.#timers.clear();
+    this.#timers.clearAll();
     // What is just being started is still written down, for the next agent to find.
     await Promise.all(this.#work.values());
     await Promise.all(this.#tasks);
@@ -241,8 +241,13 @@ export class Supervisor {
   #apply(shardId: string, event: ShardEvent): void {
     const shard = this.#shards.get(shardId);
     if (shard === undefined || this.#closed) return;
-    const next = step(shard, event, this.#options.now());
-    this.#become(next.shard, next.effects, shard);
+    const now = this.#options.now();
+    const next = step(shard, event, now);
+    // One that has just become ready over a bad link is never told to be ready, not for a moment.
+    const links = event.type === "links_judged" ? undefined : linkEvent(next.shard, this.#links);
+    const judged = links === undefined ? next : step(next.shard, links, now);
+    const effects = judged === next ? next.effects : [...next.effects, ...judged.effects];
+    this.#become(judged.shard, effects, shard);
   }
 
   #become(shard: Shard, effects: readonly Effect[], before: Shard | undefined): void {
@@ -254,7 +259,7 @@ export class Supervisor {
     if (save || effects.length > 0) this.#queue(shardId, shard, { save, effects });
     this.#tell(shard);
     if (ended(shard.state) && (before === undefined || !ended(before.state))) this.#tidy();
-    for (const look of [...this.#lookers]) look();
+    this.#lookers.lookAgain();
   }
 
   // In order for each shard: first the state is written, then its effects begin.
@@ -325,19 +330,13 @@ export class Supervisor {
 
   #schedule(shard: Shard): void {
     const { shardId } = shard.spec;
-    clearTimeout(this.#timers.get(shardId));
-    this.#timers.delete(shardId);
+    this.#timers.clear(shardId);
     const at = ended(shard.state) ? shard.since + KEEP_ENDED_MS : wakeAt(shard);
     if (at === undefined || this.#closing.signal.aborted) return;
-    const waitMs = Math.min(Math.max(0, at - this.#options.now()), TIMER_MS_MAX);
-    this.#timers.set(
-      shardId,
-      setTimeout(() => {
-        this.#timers.delete(shardId);
-        if (ended(shard.state)) this.#tidy();
-        else this.#apply(shardId, { type: "tick" });
-      }, waitMs),
-    );
+    this.#timers.set(shardId, at - this.#options.now(), () => {
+      if (ended(shard.state)) this.#tidy();
+      else this.#apply(shardId, { type: "tick" });
+    });
   }
 
   #statusOf(shard: Shard): Status {
@@ -372,8 +371,7 @@ export class Supervisor {
     this.#shards.delete(shardId);
     this.#told.delete(shardId);
     this.#loads.delete(shardId);
-    clearTimeout(this.#timers.get(shardId));
-    this.#timers.delete(shardId);
+    this.#timers.clear(shardId);
     const work = (this.#work.get(shardId) ?? Promise.resolve()).then(async () => {
       if (this.#shards.has(shardId)) return;
       try {

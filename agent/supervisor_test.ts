@@ -301,3 +301,31 @@ async function kill(signal: string, pid: number): Promise<void> {
 function never(): never {
   throw new Error("nothing runs");
 }
+
+Deno.test("a shard that becomes ready over a link that is down is never told to be ready", async () => {
+  await using node = await openNode();
+  await using engine = await startEngineFake();
+  const port = (down: string | undefined) => ({
+    gpus: new Map(),
+    pairs: [],
+    ports: new Map([["mlx5_0:1", { down, wentDown: false }]]),
+  });
+  node.supervisor.judgeLinks(port("mlx5_0 port 1 is in state 1: DOWN"));
+  const { shardId } = await node.start(FOREVER, {
+    portFirst: engine.address.port,
+    hcas: [{ name: "mlx5_0", port: 1 }],
+  });
+  const degraded = await node.reached(shardId, "degraded");
+  equal(degraded.reason, "hca_link_down");
+  ok(!node.told.some(({ status }) => status.state === "ready"));
+  // The restarted agent has looked at nothing yet: what was known stays known.
+  await node.restart();
+  equal((await node.reached(shardId, "degraded")).reason, "adopt_not_ready");
+  await eventually("it has answered", () => node.told.at(-1)?.status.reason === "hca_link_down");
+  node.supervisor.judgeLinks({ gpus: new Map(), pairs: [], ports: undefined });
+  equal(node.supervisor.statuses()[0]?.status.state, "degraded", "no reading heals nothing");
+  node.supervisor.judgeLinks(port(undefined));
+  await node.reached(shardId, "ready");
+  await node.stop(shardId);
+  await node.reached(shardId, "stopped");
+});

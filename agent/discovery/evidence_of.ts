@@ -2,17 +2,23 @@
 import { statfs } from "node:fs/promises";
 import { readLimits } from "../edge/launcher/limits.ts";
 import type { Evidence } from "../core/diagnosis/evidence.ts";
+import type { Gpu } from "@heddle/proto/gen/types";
 import type { Shard } from "../core/shard/shard.ts";
 import type { Discovery } from "../inventory.ts";
 
 /** A failure is told soon, also when a driver or a disk hangs. */
 const LOOK_MS_MAX = 5_000;
 
+/** A GPU may fail a moment before its engine is asked to do anything. */
+const FAULT_LEAD_MS = 5_000;
+
 /** Never rejects; what cannot be known within a few seconds is left out. */
 export async function evidenceOf(
-  { spec }: Shard,
+  { spec, since }: Shard,
   where: {
-    readonly discovery: Pick<Discovery, "gpuUses">;
+    readonly discovery: Pick<Discovery, "gpuUses" | "kernelFaultsSince">;
+    /** The node's GPUs as last seen. */
+    readonly gpus: readonly Pick<Gpu, "index" | "uuid" | "pciBusId">[];
     readonly folder: string;
     readonly shim: string;
   },
@@ -24,7 +30,15 @@ export async function evidenceOf(
     inTime(readLimits(where.shim)).then((limits) => limits?.shmFreeBytes),
   ]);
   const gpus = uses?.filter(({ uuid }) => spec.gpus.some((gpu) => gpu.uuid === uuid));
+  const own = where.gpus.filter(({ uuid }) => spec.gpus.some((gpu) => gpu.uuid === uuid));
+  // The shard is as it was when its processes began to be watched.
+  const gpuFaults = where.discovery.kernelFaultsSince(since - FAULT_LEAD_MS).flatMap((fault) => {
+    const gpu = own.find(({ pciBusId }) => pciBusId === fault.pciAddress);
+    const { xid, verdict, text } = fault;
+    return gpu === undefined ? [] : [{ index: gpu.index, xid, verdict, text }];
+  });
   return {
+    ...(gpuFaults.length === 0 ? {} : { gpuFaults }),
     ...(gpus === undefined ? {} : { gpus }),
     ...(diskFreeBytes === undefined ? {} : { diskFreeBytes }),
     ...(shmFreeBytes === undefined ? {} : { shmFreeBytes }),

@@ -12,16 +12,20 @@ import { type GpuSurvey, surveyGpus } from "../core/gpu/gpu_facts.ts";
 import type { GpuClassOverride } from "../core/gpu/gpu_class.ts";
 import type { GpuUse } from "../core/gpu/gpu_release.ts";
 import { parseMigList } from "../core/nvidia/mig_list.ts";
-import { mergeRows, parseCsv, type Row, textOf } from "../core/nvidia/nvidia_csv.ts";
+import { rowOf } from "../core/gpu/gpu_problems.ts";
+import type { GpuLinks, LinkReadings } from "../core/health/link_fault.ts";
+import { countOf, mergeRows, parseCsv, type Row, textOf } from "../core/nvidia/nvidia_csv.ts";
+import { pciAddress } from "../core/nvidia/pci_address.ts";
 import { failureOf } from "../core/nvidia/nvidia_failure.ts";
 import { type FieldGroup, fieldsToAsk, parseFieldList } from "../core/nvidia/nvidia_fields.ts";
 import type { Answer, GpuReadings, GpuRows } from "../core/gpu/readings.ts";
 import { throttled } from "../core/nvidia/throttling.ts";
 import { type NvlinkStatus, parseNvlinkStatus } from "../core/nvidia/nvlink_status.ts";
-import { parseTopology, type TopologyReading } from "../core/nvidia/topology.ts";
+import { parseTopology, type Topology, type TopologyReading } from "../core/nvidia/topology.ts";
 import type { XidEvent } from "../core/health/xid.ts";
 import { isDue } from "../core/host/is_due.ts";
 import type { PciSurvey } from "../core/host/pci_survey.ts";
+import type { BootMemory } from "../edge/boot_memory.ts";
 import type { CallResult, NvidiaTool } from "../edge/hardware/nvidia_smi.ts";
 import { readPci } from "../edge/hardware/pci.ts";
 import type { Sysfs } from "../edge/hardware/sysfs.ts";
@@ -37,6 +41,8 @@ export interface GpuWatchOptions {
   readonly faults: () => ReadonlyMap<string, readonly XidEvent[]>;
   readonly now: () => number;
   readonly limits: GpuWatchLimits;
+  /** What has been seen of the links since the boot. */
+  readonly memory: BootMemory;
 }
 
 /** Deadlines of calls and ages of readings, in ms. */
@@ -103,8 +109,7 @@ export class GpuWatch {
    * nothing was ever read, that is what there is to say.
    */
   survey(systemMemoryMib: number | undefined, late: boolean): GpuSurvey {
-    const answer = (group: FieldGroup): Answer<GpuRows> =>
-      this.#groups.get(group)?.answer ?? NOT_ASKED;
+    const answer = (group: FieldGroup) => this.#answer(group);
     const readings: GpuReadings = {
       nvidiaSmi: this.#tool?.path,
       identity: late && this.#tool !== undefined && !this.#groups.has("identity")
@@ -128,6 +133,10 @@ export class GpuWatch {
       wsl: this.#options.wsl,
     };
     return surveyGpus(readings);
+  }
+
+  #answer(group: FieldGroup): Answer<GpuRows> {
+    return this.#groups.get(group)?.answer ?? NOT_ASKED;
   }
 
   /** What the PCI bus said last. */
@@ -157,6 +166,30 @@ export class GpuWatch {
         holders: holders.map(({ pid, name }) => ({ pid, name })),
       }];
     });
+  }
+
+  /** What was read last of the links between GPUs. */
+  links(): Pick<LinkReadings, "gpus" | "pairs"> {
+    const { memory, faults } = this.#options;
+    const gpus = new Map<string, GpuLinks>();
+    const uuids = new Map<number, string>();
+    for (const [uuid, row] of this.#known) {
+      const index = countOf(row, "index");
+      if (index !== undefined && rowOf(this.#answer("identity"), uuid) !== undefined) {
+        uuids.set(index, uuid);
+      }
+      const logged = faults().get(pciAddress(textOf(row, "pci.bus_id") ?? "") ?? "");
+      gpus.set(uuid, {
+        active: this.#nvlinks?.statuses.get(uuid)?.active,
+        most: memory.nvlinks.get(uuid) ?? 0,
+        fault: logged?.find(({ verdict }) => verdict === "nvlink")?.text,
+      });
+    }
+    const pairs = (this.#topologyNow()?.nvlinks ?? []).flatMap(({ a, b, links }) => {
+      const [first, second] = [uuids.get(a), uuids.get(b)];
+      return first === undefined || second === undefined ? [] : [{ a: first, b: second, links }];
+    });
+    return { gpus, pairs };
   }
 
   /** Reads again what has grown old, and live values that are older than `liveSince`. Only one at a time; rejects only when `signal` aborts. */
@@ -294,16 +327,22 @@ export class GpuWatch {
     this.#topology = { answer, at: now(), gpus };
   }
 
-  /** Only where the topology shows links: without any there is nothing to lose. */
+  #topologyNow(): Topology | undefined {
+    const answer = this.#topology?.answer;
+    return answer?.kind === "answered" && answer.value.kind === "known"
+      ? answer.value.topology
+      : undefined;
+  }
+
+  /** Only where there are links, or were: without any there is nothing to lose. */
   async #askNvlinks(tool: NvidiaTool, signal: AbortSignal): Promise<void> {
-    const { limits, now } = this.#options;
-    const topology = this.#topology?.answer;
-    const linked = topology?.kind === "answered" && topology.value.kind === "known" &&
-      topology.value.topology.nvlinks.length > 0;
+    const { limits, now, memory } = this.#options;
+    const linked = (this.#topologyNow()?.nvlinks.length ?? 0) > 0 || memory.nvlinks.size > 0;
     if (!linked || !this.#isDue(this.#nvlinks?.at, limits.slowAgeMs)) return;
     const result = await tool.run(["nvlink", "-s"], limits.queryDeadlineMs, signal);
     const statuses = result.kind === "finished" ? parseNvlinkStatus(result.stdout) : new Map();
     this.#nvlinks = { statuses, at: now() };
+    memory.noteNvlinks(new Map([...statuses].map(([uuid, { active }]) => [uuid, active])));
   }
 
   #isDue(at: number | undefined, ageMs: number): boolean {

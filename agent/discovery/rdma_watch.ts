@@ -1,6 +1,12 @@
 /** Keeps what sysfs says about RDMA adapters, and how their links have fared. */
 
-import { afterReading, linkProblems, type LinkRecord } from "../core/health/link_watch.ts";
+import type { PortLink } from "../core/health/link_fault.ts";
+import {
+  afterReading,
+  linkProblems,
+  type LinkRecord,
+  wentDown,
+} from "../core/health/link_watch.ts";
 import { isDue } from "../core/host/is_due.ts";
 import type { NodeProblem } from "../core/problem.ts";
 import { surveyHcas } from "../core/rdma/hca.ts";
@@ -36,6 +42,20 @@ export class RdmaWatch {
     return linkProblems(this.#links, this.#now());
   }
 
+  /** The ports that carry traffic of GPUs, by `mlx5_0:1`; undefined: they cannot be read. */
+  ports(): ReadonlyMap<string, PortLink> | undefined {
+    if (this.#reading.kind !== "devices") return undefined;
+    return new Map(
+      surveyHcas(this.#reading.devices).ports.map(({ name, port, problems }) => [
+        `${name}:${port}`,
+        {
+          down: problems[0]?.detail,
+          wentDown: wentDown(this.#links.get(labelOf(name, port)), this.#now()),
+        },
+      ]),
+    );
+  }
+
   /** Reads the adapters, and their counters when that was long ago. Only one at a time. */
   async refresh(): Promise<void> {
     this.#reading = await readRdma(this.#sysfs);
@@ -45,9 +65,13 @@ export class RdmaWatch {
     for (const { name, port, active } of surveyHcas(devices).ports) {
       if (!active || this.#refusing.has(name)) continue;
       const counters = await readPortCounters(this.#sysfs, name, port);
-      const label = `${name} port ${port}`;
+      const label = labelOf(name, port);
       if (counters === undefined) this.#refusing.add(name);
       else this.#links.set(label, afterReading(this.#links.get(label), counters, this.#now()));
     }
   }
+}
+
+function labelOf(name: string, port: number): string {
+  return `${name} port ${port}`;
 }

@@ -1,4 +1,5 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
+import { judgeLinks } from "../../agent/core/health/link_fault.ts";
 import { LinkLayer } from "@heddle/proto/gen/types";
 import { writeFixtureNode } from "../../tools/fleet/fixture_node.ts";
 import type { FixtureNode } from "../../tools/fleet/fixture_spec.ts";
@@ -144,6 +145,45 @@ Deno.test("inventory() finds pairs, mixed cards, and no links where there are no
   };
   deepEqual(await cliques("pairs"), [0, 0, 1, 1, undefined]);
   deepEqual(await cliques("none"), Array(5).fill(undefined));
+});
+
+Deno.test("links() tells a GPU that lost an NVLink, and a port that is down, of those who use them", async () => {
+  await withNode(H100_NODE, async ({ dir, discovery, advance }) => {
+    const { gpus } = await discovery.inventory(never);
+    const user = {
+      gpus: gpus.slice(4).map(({ index, uuid }) => ({ index, uuid })),
+      hcas: [{ name: "mlx5_1", port: 1 }],
+    };
+    const others = { gpus: gpus.slice(0, 4).map(({ index, uuid }) => ({ index, uuid })), hcas: [] };
+    equal(judgeLinks(user, discovery.links()).kind, "well");
+    const script = await Deno.readTextFile(`${dir}/nvidia-smi`);
+    const [before = "", after = ""] = script.split(
+      `(UUID: ${user.gpus[1]?.uuid})\n\t Link 0: 26.562 GB/s`,
+    );
+    const lossy = `${before}(UUID: ${user.gpus[1]?.uuid})\n\t Link 0: <inactive>${after}`;
+    await Deno.writeTextFile(`${dir}/nvidia-smi`, lossy);
+    advance(61_000);
+    const live = await discovery.live(never);
+    deepEqual(live.problems.map((problem) => problem.reason), ["nvlink_inactive"]);
+    const lost = judgeLinks(user, discovery.links());
+    ok(lost.kind === "fault" && /GPU 5 has 17 of its 18 NVLinks/.test(lost.message), lost.kind);
+    equal(judgeLinks(others, discovery.links()).kind, "well");
+    // A driver that hangs says nothing: what was known stays known.
+    await Deno.writeTextFile(`${dir}/nvidia-smi`, lossy.replace("#!/bin/sh", "#!/bin/sh\nexit 9"));
+    advance(61_000);
+    await discovery.live(never);
+    equal(judgeLinks(user, discovery.links()).kind, "unknown");
+    await Deno.writeTextFile(`${dir}/nvidia-smi`, script);
+    const port = `${dir}/sys/class/infiniband/mlx5_1/ports/1`;
+    await Deno.writeTextFile(`${port}/state`, "1: DOWN\n");
+    advance(61_000);
+    await discovery.live(never);
+    const down = judgeLinks(user, discovery.links());
+    equal(down.kind === "fault" && down.reason, "hca_link_down");
+    await Deno.writeTextFile(`${port}/state`, "4: ACTIVE\n");
+    await discovery.live(never);
+    equal(judgeLinks(user, discovery.links()).kind, "well");
+  });
 });
 
 Deno.test("live() tells a port that went down, and the fabric that lost it", async () => {

@@ -4,7 +4,15 @@
  * over all processes; and what a log cannot know (how the process ended, who holds the GPU, which
  * disk is full) is set beside it.
  */
-import { type Evidence, fullPlace, gpuWords, spaceWords } from "./evidence.ts";
+import {
+  type Evidence,
+  faultWords,
+  fullPlace,
+  type GpuFault,
+  gpuWords,
+  isGrave,
+  spaceWords,
+} from "./evidence.ts";
 import type { FailureRow } from "./failure_row.ts";
 import { FAILURE_ROWS } from "./failure_table.ts";
 import type { Finding, LogDigest } from "./log_digest.ts";
@@ -50,11 +58,17 @@ export function diagnose(logs: readonly ProcessLog[], evidence: Evidence): Diagn
   const explained = found !== undefined && !found.warning && found.row.symptom !== true &&
     found.row.reason !== "host_memory_or_killed";
   if (exit?.outOfMemory === true && !explained) return outOfHostMemory(found);
+  const grave = evidence.gpuFaults?.find(isGrave);
+  // A GPU that failed brings every other line about; what is wrong with a model or a flag it does not.
+  if (grave !== undefined && (found === undefined || found.row.retry !== "permanent")) {
+    return fromFault(grave, found, evidence);
+  }
   if (found !== undefined) return fromRow(found, evidence);
   const byLog = unexplained(logs, evidence);
-  const byExit = fromExit(evidence);
+  const byExit = fromExit(evidence) ?? fromLightFault(evidence, byLog);
   if (byExit === undefined) return byLog;
-  return { ...byExit, ...(byLog?.said === undefined ? {} : { said: byLog.said }) };
+  const facts = [...new Set([...byExit.facts, ...faultWords(evidence)])];
+  return { ...byExit, facts, ...(byLog?.said === undefined ? {} : { said: byLog.said }) };
 }
 
 /** One paragraph for a status. */
@@ -133,8 +147,44 @@ function withShare(diagnosis: Diagnosis, line: string): Diagnosis {
 
 function factsFor({ reason, retry }: FailureRow, evidence: Evidence): readonly string[] {
   if (retry === "when_memory_free") return gpuWords(evidence.gpus ?? []);
+  const faults = faultWords(evidence);
+  if (faults.length > 0) return faults;
   const ofSpace = ["disk_full", "shm_too_small", "shm_offload_failed", "bus_error"];
   return [...ofSpace, "nccl_system_error"].includes(reason) ? spaceWords(evidence) : [];
+}
+
+function fromFault(grave: GpuFault, found: Found | undefined, evidence: Evidence): Diagnosis {
+  const { index, verdict } = grave;
+  return {
+    reason: verdict === "nvlink" ? "nvlink_fault" : "gpu_fault",
+    meaning: verdict === "nvlink"
+      ? `the NVLinks of GPU ${index} failed while it ran`
+      : `GPU ${index} failed while it ran, by what the kernel logged`,
+    remedy: "drain the node and reboot it; have the GPU replaced if the fault returns",
+    permanent: false,
+    alternatives: [],
+    facts: faultWords(evidence),
+    ...(found === undefined ? {} : {
+      said: { process: found.process, line: found.line, number: found.number },
+    }),
+  };
+}
+
+// The program's own fault, as the driver sees it: all there is to go by where nothing else speaks.
+function fromLightFault(
+  evidence: Evidence,
+  byLog: Diagnosis | undefined,
+): Diagnosis | undefined {
+  const facts = faultWords(evidence);
+  if (facts.length === 0 || byLog !== undefined) return undefined;
+  return {
+    reason: "gpu_program_fault",
+    meaning: "the driver ended its work on a GPU for something that the program did there",
+    remedy: "try another version of the engine; look up the Xid in NVIDIA's catalog",
+    permanent: false,
+    alternatives: [],
+    facts,
+  };
 }
 
 function outOfHostMemory(found: Found | undefined): Diagnosis {
@@ -209,7 +259,10 @@ function unexplained(logs: readonly ProcessLog[], evidence: Evidence): Diagnosis
       remedy: "read the log from there on",
       permanent: false,
       alternatives: [],
-      facts: spaceWords(evidence).filter(() => fullPlace(evidence) !== undefined),
+      facts: [
+        ...faultWords(evidence),
+        ...spaceWords(evidence).filter(() => fullPlace(evidence) !== undefined),
+      ],
       said: { process, line },
     };
   }

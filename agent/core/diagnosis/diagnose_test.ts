@@ -341,3 +341,40 @@ Deno.test("diagnosisText() names who holds the GPU", () => {
   match(text, /To do: .*\. .*The server's log says: ValueError: Free memory/);
   equal(found.permanent, false);
 });
+
+const LOST_GPU = {
+  index: 3,
+  xid: 79,
+  verdict: "out",
+  text: "GPU has fallen off the bus.",
+} as const;
+
+Deno.test("diagnose() takes a GPU that the kernel saw fail for the cause of what engines say then", () => {
+  const log = "ERROR torch.AcceleratorError: CUDA error: unspecified launch failure";
+  const found = diagnosed(log, { gpuFaults: [LOST_GPU] });
+  equal(found.reason, "gpu_fault");
+  match(diagnosisText(found), /GPU 3 failed while it ran.*Xid 79, GPU has fallen off the bus/);
+  const silent = diagnosed("INFO serving", {
+    exit: { code: 1, signal: "", outOfMemory: false },
+    gpuFaults: [{ ...LOST_GPU, xid: 74, verdict: "nvlink", text: "NVLink error" }],
+  });
+  equal(silent.reason, "nvlink_fault");
+  equal(silent.permanent, false);
+});
+
+Deno.test("diagnose() blames no GPU for a flag that the engine refused", () => {
+  const log = "vllm: error: unrecognized arguments: --no-such-flag";
+  ok(diagnosed(log, { gpuFaults: [LOST_GPU] }).reason !== "gpu_fault");
+});
+
+Deno.test("diagnose() tells what the kernel logged of a program's own doing beside what it said", () => {
+  const mmu = { index: 0, xid: 31, verdict: "ignore", text: "pid=7, MMU Fault" } as const;
+  const alone = diagnosed("INFO serving", { gpuFaults: [mmu] });
+  equal(alone.reason, "gpu_program_fault");
+  const crash = diagnosed("INFO serving", {
+    exit: { signal: "SIGSEGV", outOfMemory: false },
+    gpuFaults: [mmu],
+  });
+  equal(crash.reason, "engine_crashed");
+  match(diagnosisText(crash), /Xid 31, pid=7, MMU Fault/);
+});

@@ -1,5 +1,6 @@
 /** Facts about a failure that no log of the engine has. What is absent is unknown. */
 import type { GpuUse } from "../gpu/gpu_release.ts";
+import type { XidVerdict } from "../health/xid.ts";
 
 export interface Evidence {
   readonly exit?: {
@@ -14,6 +15,33 @@ export interface Evidence {
   /** Free bytes of where weights and caches lie. */
   readonly diskFreeBytes?: number;
   readonly shmFreeBytes?: number;
+  /** What the kernel logged of the shard's GPUs while it ran, oldest first. */
+  readonly gpuFaults?: readonly GpuFault[];
+}
+
+export interface GpuFault {
+  readonly index: number;
+  /** Undefined: it fell off the bus without an Xid. */
+  readonly xid: number | undefined;
+  readonly verdict: XidVerdict;
+  readonly text: string;
+}
+
+/** A GPU in trouble logs many; these tell. */
+const FAULTS_TOLD_MAX = 3;
+
+/** What the kernel said, the gravest first. */
+export function faultWords({ gpuFaults = [] }: Evidence): readonly string[] {
+  const graves = gpuFaults.filter(isGrave);
+  return [...graves, ...gpuFaults.filter((fault) => !isGrave(fault))].slice(0, FAULTS_TOLD_MAX)
+    .map(({ index, xid, text }) =>
+      `The kernel logged of GPU ${index}: ${xid === undefined ? "" : `Xid ${xid}, `}${text}`
+    );
+}
+
+/** True for a fault of the GPU or its links, not of the program that used it. */
+export function isGrave({ verdict }: GpuFault): boolean {
+  return verdict === "out" || verdict === "nvlink";
 }
 
 /** Below this much an engine can create nothing of use there. */

@@ -8,6 +8,8 @@ export interface LinkRecord {
   readonly reading: CounterReading;
   /** What was added when it was last more than nothing, and when, in ms; undefined: never. */
   readonly rise: { readonly by: ReadonlyMap<string, number>; readonly at: number } | undefined;
+  /** When it was last seen to have gone down, in ms; undefined: never. */
+  readonly downAt: number | undefined;
 }
 
 /** How long a rise is told, in ms: a link that flaps now and then should stay in sight. */
@@ -25,10 +27,20 @@ export function afterReading(
   reading: CounterReading,
   now: number,
 ): LinkRecord {
-  if (earlier === undefined) return { reading, rise: undefined };
+  if (earlier === undefined) return { reading, rise: undefined, downAt: undefined };
   const by = counterRises(earlier.reading, reading);
   const telling = [...by.keys()].some((name) => TELLING.has(name));
-  return { reading, rise: telling ? { by, at: now } : earlier.rise };
+  return {
+    reading,
+    rise: telling ? { by, at: now } : earlier.rise,
+    downAt: by.has("link_downed") ? now : earlier.downAt,
+  };
+}
+
+/** Whether a link went down lately: unambiguous, where the other counters are not. */
+export function wentDown(record: LinkRecord | undefined, now: number): boolean {
+  const { downAt } = record ?? {};
+  return downAt !== undefined && now >= downAt && now - downAt < TOLD_MS;
 }
 
 /** A warning for every port, by its label, whose counters rose lately. No reading is no warning. */

@@ -56,6 +56,11 @@ export type ShardEvent =
   }
   /** Which of the shard's GPUs still have memory in use; absent: that cannot be known. */
   | { readonly type: "gpus_checked"; readonly unreleased?: readonly GpuUse[] }
+  /** Its links were looked at; absent: they are as they should be. Unknown is no event. */
+  | {
+    readonly type: "links_judged";
+    readonly fault?: { readonly reason: string; readonly message: string };
+  }
   | {
     readonly type: "stop";
     readonly revision: Revision;

@@ -34,7 +34,7 @@
  */
 import type { Revision } from "@heddle/proto/revision";
 import type { Effect, ShardEvent } from "./event.ts";
-import { serving } from "./serving.ts";
+import { serving } from "./serving/serving.ts";
 import type { EpochMs, ProcessRef, Shard, ShardSpec, StateKind, StateOf } from "./shard.ts";
 import { fail, nothingRuns, stop, stopping } from "./stopping.ts";
 import { PROBE_LOADING_FIRST_MS, STARTUP_TIMEOUT_MS, WORKER_GRACE_MS } from "./timing.ts";
@@ -108,7 +108,8 @@ export function wakeAt(shard: Shard): EpochMs | undefined {
         ? Math.min(state.nextProbeAt, state.recheckBy ?? Infinity)
         : undefined;
     case "degraded":
-      return state.nextProbeAt;
+      // Other ranks are degraded for their links alone, and those are looked at by somebody else.
+      return shard.spec.rank === 0 ? state.nextProbeAt : undefined;
     case "draining":
       return Math.min(state.until, state.nextMeasureAt);
     case "stopping":

@@ -70,6 +70,11 @@ const event: fc.Arbitrary<ShardEvent> = fc.oneof(
       graceMs,
     }) as const
   ),
+  fc.constantFrom(
+    { type: "links_judged" } as const,
+    { type: "links_judged", fault: { reason: "nvlink_lost", message: "m" } } as const,
+    { type: "links_judged", fault: { reason: "hca_link_down", message: "m" } } as const,
+  ),
   fc.constant({ type: "tick" } as const),
   processes.map((live) => ({ type: "resumed", live }) as const),
 );

@@ -111,6 +111,8 @@ export const shardStateSchema = z.discriminatedUnion("kind", [
     stall: z.object({ progress: z.number(), since: epochMs }).optional(),
     /** It has given no token since then, though asked; absent while that is not certain. */
     hungSince: epochMs.optional(),
+    /** What is wrong with links that it uses, whatever else is; absent: nothing that is known. */
+    linkFault: z.object({ reason: z.string(), message: z.string() }).optional(),
   }),
   /** Finishes what it has; told to end when idle or at `until`. */
   z.object({

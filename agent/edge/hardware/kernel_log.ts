@@ -20,6 +20,7 @@ export class KernelLog {
   readonly #onLine: (line: string) => void;
   readonly #caughtUp = Promise.withResolvers<void>();
   #state: KernelLogState = "unread";
+  #following: Promise<void> = Promise.resolve();
 
   constructor(path: string, onLine: (line: string) => void) {
     this.#path = path;
@@ -34,9 +35,14 @@ export class KernelLog {
   async start(): Promise<void> {
     if (this.#state === "unread") {
       this.#state = "following";
-      void this.#follow();
+      this.#following = this.#follow();
     }
     await this.#caughtUp.promise;
+  }
+
+  /** Resolves when the log has ended, as a recording does and the kernel's own never. */
+  async ended(): Promise<void> {
+    await this.#following;
   }
 
   async #follow(): Promise<void> {
