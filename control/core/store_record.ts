@@ -1,6 +1,7 @@
 /** What must survive a restart of control, as the difference that an event made. */
 import type { Event, OperatorEvent } from "./event.ts";
 import type { EpochMs, NodeId, ReplicaId } from "./ids.ts";
+import type { TenancyRecord } from "./tenancy/stored.ts";
 import type {
   CatalogState,
   Decision,
@@ -36,6 +37,7 @@ export type StoreRecord =
     readonly decision?: ReplicaDecision;
   }
   | { readonly kind: "strike"; readonly struck: string; readonly decision?: Strike }
+  | TenancyRecord
   | Audit;
 
 /** Who decided what, and when. */
@@ -48,6 +50,9 @@ export interface Audit {
   /** The node, model or replica it is about, or "catalog". */
   readonly subject: string;
   readonly reason: string;
+  /** What it was before and is now, as JSON; absent where the action says it all. */
+  readonly before?: string;
+  readonly after?: string;
 }
 
 /** What `event` made different between two worlds and must be stored before it takes effect. Pure. */

@@ -33,10 +33,10 @@ export async function writeBundles(folder: string): Promise<void> {
 export function bundleProblems(text: string, imports: readonly string[]): readonly string[] {
   const problems = imports.filter((specifier) => !specifier.startsWith("node:"))
     .map((specifier) => `its bundle imports "${specifier}", which a release does not have`);
-  if (/\bnew Worker\((?!import\.meta\.url\b)/.test(text)) {
+  if (/\bnew Worker\((?!import\.meta\.url\b|`data:)/.test(text)) {
     problems.push(
       "it starts a Worker from a file of its own, which a release does not have; " +
-        "start new Worker(import.meta.url) and tell it what to do",
+        "start new Worker(import.meta.url) and tell it what to do, or give it a `data:` URL",
     );
   }
   return problems;

@@ -4,6 +4,7 @@ import { bundleProblems } from "./bundle.ts";
 Deno.test("bundleProblems() accepts what Deno itself brings", () => {
   const text = "var a=new Worker(import.meta.url,{type:'module'});class NotANewWorker{}";
   deepEqual(bundleProblems(text, ["node:http", "node:sqlite"]), []);
+  deepEqual(bundleProblems("x=new Worker(`data:text/javascript,${y}`)", []), []);
 });
 
 Deno.test("bundleProblems() names what a release would look for in vain", () => {

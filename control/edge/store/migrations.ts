@@ -43,7 +43,53 @@ const MIGRATIONS: readonly string[] = [
     hash TEXT NOT NULL
   ) STRICT;
   `,
+  `
+  CREATE TABLE tenancy (
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (kind, id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE key_used (
+    key TEXT PRIMARY KEY,
+    at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE usage_record (
+    id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    record BLOB NOT NULL
+  ) STRICT;
+  CREATE INDEX usage_record_at ON usage_record (at);
+  CREATE TABLE usage_hour (
+    hour INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    project TEXT NOT NULL,
+    model TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL,
+    estimated INTEGER NOT NULL,
+    cost_micro INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    wasted_tokens INTEGER NOT NULL,
+    PRIMARY KEY (hour, key, project, model)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE spent (
+    scope TEXT NOT NULL,
+    period TEXT NOT NULL,
+    micro INTEGER NOT NULL,
+    PRIMARY KEY (period, scope)
+  ) STRICT, WITHOUT ROWID;
+  ALTER TABLE audit ADD COLUMN before TEXT NOT NULL DEFAULT '';
+  ALTER TABLE audit ADD COLUMN after TEXT NOT NULL DEFAULT '';
+  `,
 ];
+
+/** Those of the first step: a file that lacks one of them is no store. */
+export const MIGRATED_TABLES = ["term", "known_node", "decision", "catalog", "audit"] as const;
 
 /**
  * Brings the database to today's schema, all steps or none, while holding its write lock so that

@@ -6,10 +6,29 @@ import { DatabaseSync } from "node:sqlite";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import type { Claim, ClaimAnswer } from "../../core/lease/claim.ts";
 import type { Audit, StoreRecord } from "../../core/store_record.ts";
+import type { Spent, UsageAnswer, UsageEntry, UsageQuestion } from "../../core/usage/rollup.ts";
 import { catalogHash } from "./catalog_hash.ts";
 import { type DecisionRow, decisionRow, decisionsOf } from "./decision_rows.ts";
-import type { SeenCatalogFile, Store, Stored, StoredCatalog } from "./store.ts";
 import { migrate } from "./migrations.ts";
+import { backupOf, prepareBackup, receiveBackup } from "./sqlite/backup.ts";
+import {
+  pruneUsage,
+  readSpent,
+  readTenancy,
+  usageStatement,
+  writeTenancy,
+  writeUsage,
+} from "./sqlite/ledger.ts";
+import { SqliteWorker } from "./sqlite/worker.ts";
+import type {
+  Retention,
+  SeenCatalogFile,
+  Store,
+  Stored,
+  StoredCatalog,
+  StoredTenancy,
+} from "./store.ts";
+import { changeOf, usageAnswerOf } from "./usage_sql.ts";
 
 /** How long a write waits for another connection, e.g. a backup, before it is an error. */
 const BUSY_TIMEOUT_MS = 5_000;
@@ -22,7 +41,7 @@ export async function openSqliteStore(directory: string): Promise<Store> {
   const path = `${directory}/control.db`;
   const lock = await lockDirectory(directory);
   try {
-    return new SqliteStore(openDatabase(path), lock);
+    return new SqliteStore(path, openDatabase(path), lock);
   } catch (error) {
     lock.close();
     if (error instanceof HeddleError) throw error;
@@ -80,13 +99,16 @@ function openDatabase(path: string): DatabaseSync {
 }
 
 class SqliteStore implements Store {
+  readonly #path: string;
   readonly #database: DatabaseSync;
+  readonly #worker = new SqliteWorker();
   readonly #lock: Deno.FsFile;
   /** Of the claim that was granted last; undefined while nobody leads here. */
   #held: { readonly holder: string; readonly epoch: number } | undefined;
   #epochs = 0;
 
-  constructor(database: DatabaseSync, lock: Deno.FsFile) {
+  constructor(path: string, database: DatabaseSync, lock: Deno.FsFile) {
+    this.#path = path;
     this.#database = database;
     this.#lock = lock;
   }
@@ -128,12 +150,7 @@ class SqliteStore implements Store {
 
   // deno-lint-ignore require-await -- as above
   async persist(records: readonly StoreRecord[]): Promise<void> {
-    if (this.#held === undefined) {
-      throw new HeddleError(
-        "failed_precondition",
-        "Cannot write in the store: this control does not lead",
-      );
-    }
+    this.#demandLead();
     if (records.length === 0) return;
     this.#do("write", () => records.forEach((record) => this.#write(record)));
   }
@@ -146,10 +163,63 @@ class SqliteStore implements Store {
     );
   }
 
+  // deno-lint-ignore require-await -- as above
+  async loadTenancy(): Promise<StoredTenancy> {
+    return this.#do("read", () => readTenancy(this.#database));
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async recordUsage(
+    entries: readonly UsageEntry[],
+    used: ReadonlyMap<string, number>,
+  ): Promise<ReadonlySet<string>> {
+    this.#demandLead();
+    return this.#do("write", () => writeUsage(this.#database, entries, used));
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async spent(periods: readonly string[]): Promise<readonly Spent[]> {
+    return this.#do("read", () => readSpent(this.#database, periods));
+  }
+
+  async usage(question: UsageQuestion): Promise<readonly UsageAnswer[]> {
+    return (await this.#worker.all(this.#path, usageStatement(question))).map(usageAnswerOf);
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async prune(retention: Retention): Promise<boolean> {
+    this.#demandLead();
+    return this.#do("write", () => pruneUsage(this.#database, retention));
+  }
+
+  backup(): AsyncIterable<Uint8Array<ArrayBuffer>> {
+    return backupOf(this.#path, this.#worker);
+  }
+
+  async restore(pieces: AsyncIterable<Uint8Array>): Promise<void> {
+    this.#demandLead();
+    await receiveBackup(this.#path, pieces, async (file) => {
+      this.#demandLead();
+      await prepareBackup(file, this.#do("read", () => this.#term()), this.#worker);
+      // Nothing is written from here on until somebody leads anew, with what is there then.
+      this.#held = undefined;
+      await this.#worker.copy(file, this.#path);
+    });
+  }
+
   close(): Promise<void> {
+    this.#worker.close();
     this.#database.close();
     this.#lock.close();
     return Promise.resolve();
+  }
+
+  #demandLead(): void {
+    if (this.#held !== undefined) return;
+    throw new HeddleError(
+      "failed_precondition",
+      "Cannot write in the store: this control does not lead",
+    );
   }
 
   // One transaction around everything that must be there together.
@@ -199,14 +269,22 @@ class SqliteStore implements Store {
         return this.#writeDecision(decisionRow(record));
       case "audit":
         return this.#run(
-          "INSERT INTO audit (at, by, action, subject, reason) VALUES (?, ?, ?, ?, ?)",
+          "INSERT INTO audit (at, by, action, subject, reason, before, after) " +
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
           // Times of a monotonic clock may have fractions.
           Math.round(record.at),
           record.by,
           record.action,
           record.subject,
           record.reason,
+          record.before ?? "",
+          record.after ?? "",
         );
+      case "scope":
+      case "key":
+      case "limits":
+      case "price":
+        return writeTenancy(this.#database, record);
       default:
         record satisfies never;
     }
@@ -275,5 +353,6 @@ function auditOf(row: Row): Audit {
     action: String(row["action"]),
     subject: String(row["subject"]),
     reason: String(row["reason"]),
+    ...changeOf(row),
   };
 }

@@ -1,7 +1,8 @@
-import { equal, match, rejects } from "node:assert/strict";
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { lead, testStoreContract } from "./contract.ts";
 import { openSqliteStore } from "./sqlite.ts";
+import { testUsageContract } from "./usage_contract.ts";
 
 async function place() {
   const directory = await Deno.makeTempDir();
@@ -13,6 +14,7 @@ async function place() {
 }
 
 testStoreContract("SqliteStore", place);
+testUsageContract("SqliteStore", place);
 
 Deno.test("openSqliteStore() refuses a folder that another control uses, until that one is gone", async () => {
   await using fresh = await place();
@@ -70,3 +72,76 @@ Deno.test("SqliteStore refuses decisions that a newer control wrote, rather than
     await store.close();
   }
 });
+
+const wanted = { kind: "price", id: "m1", value: { basis: "request", micro: 1 } } as const;
+const unwanted = { kind: "price", id: "m2", value: { basis: "request", micro: 2 } } as const;
+
+Deno.test("SqliteStore backs up while it is written to, and restores all of it but the term", async () => {
+  await using fresh = await place();
+  const store = await openSqliteStore(fresh.directory);
+  await lead(store);
+  await store.persist([wanted]);
+  const pieces = await Array.fromAsync(store.backup());
+  await store.persist([unwanted]);
+  const term = await lead(store);
+  await store.restore(ReadableStream.from(pieces));
+  deepEqual((await store.loadTenancy()).rows.map(({ id }) => id), ["m1"]);
+  await rejects(store.persist([unwanted]), /does not lead/, "what it decided is of the past");
+  ok(await lead(store) > term);
+  await store.persist([unwanted]);
+  await store.close();
+  deepEqual(await left(fresh.directory), ["control.db", "control.lock"]);
+  const again = await openSqliteStore(fresh.directory);
+  equal((await again.loadTenancy()).rows.length, 2);
+  await again.close();
+});
+
+Deno.test("SqliteStore restores nothing from what is no backup, and goes on", async () => {
+  await using fresh = await place();
+  const store = await openSqliteStore(fresh.directory);
+  await lead(store);
+  await store.persist([wanted]);
+  const [newer, other] = [`${fresh.directory}/newer.db`, `${fresh.directory}/other.db`];
+  for (const [file, sql] of [[newer, "PRAGMA user_version = 99"], [other, ""]] as const) {
+    const database = new DatabaseSync(file);
+    database.exec("CREATE TABLE term (a); CREATE TABLE known_node (a); CREATE TABLE decision (a)");
+    if (file === newer) database.exec("CREATE TABLE catalog (a); CREATE TABLE audit (a)");
+    database.exec(sql);
+    database.close();
+  }
+  const cases: readonly (readonly [Uint8Array<ArrayBuffer>[], RegExp])[] = [
+    [[], /no backup of a store/],
+    [[new TextEncoder().encode("no database".repeat(1_000))], /no backup of a store/],
+    [[await Deno.readFile(other)], /no backup of a store, it is another file/],
+    [[await Deno.readFile(newer)], /its schema is 99/],
+    [
+      (await Array.fromAsync(store.backup())).slice(0, 1).map((piece) => piece.slice(0, 20_000)),
+      /./,
+    ],
+  ];
+  for (const [pieces, complaint] of cases) {
+    await rejects(store.restore(ReadableStream.from(pieces)), complaint);
+    await store.persist([wanted]);
+  }
+  deepEqual((await store.loadTenancy()).rows.map(({ id }) => id), ["m1"]);
+  await store.close();
+  deepEqual(await left(fresh.directory), ["control.db", "control.lock", "newer.db", "other.db"]);
+});
+
+Deno.test("SqliteStore answers a question about usage while control goes on", async () => {
+  await using fresh = await place();
+  const store = await openSqliteStore(fresh.directory);
+  await lead(store);
+  const answer = store.usage({ by: [], from: 0, until: 1, limit: 1 });
+  await store.persist([wanted]);
+  equal((await answer).length, 1);
+  const late = store.usage({ by: [], from: 0, until: 1, limit: 1 });
+  const closed = rejects(late, /closed/);
+  await store.close();
+  await closed;
+});
+
+async function left(directory: string): Promise<string[]> {
+  const names = await Array.fromAsync(Deno.readDir(directory), ({ name }) => name);
+  return names.filter((name) => !/-(?:wal|shm)$/.test(name)).sort();
+}

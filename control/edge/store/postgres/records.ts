@@ -4,6 +4,7 @@ import { HeddleError } from "@heddle/proto/error";
 import type { StoreRecord } from "../../../core/store_record.ts";
 import { catalogHash } from "../catalog_hash.ts";
 import { type DecisionRow, decisionRow } from "../decision_rows.ts";
+import { writeTenancy } from "./ledger.ts";
 
 /** Writes one record; the newest of each kind and subject stays. Throws for a term that is lower. */
 export async function writeRecord(sql: TransactionSql, record: StoreRecord): Promise<void> {
@@ -31,12 +32,18 @@ export async function writeRecord(sql: TransactionSql, record: StoreRecord): Pro
       return await writeDecision(sql, decisionRow(record));
     case "audit": {
       // Times of a monotonic clock may have fractions.
-      const { by, action, subject, reason } = record;
+      const { by, action, subject, reason, before = "", after = "" } = record;
       await sql`
-        INSERT INTO audit (at, by, action, subject, reason)
-        VALUES (${Math.round(record.at)}, ${by}, ${action}, ${subject}, ${reason})`;
+        INSERT INTO audit (at, by, action, subject, reason, before, after)
+        VALUES (${Math.round(record.at)}, ${by}, ${action}, ${subject}, ${reason}, ${before},
+          ${after})`;
       return;
     }
+    case "scope":
+    case "key":
+    case "limits":
+    case "price":
+      return await writeTenancy(sql, record);
     default:
       record satisfies never;
   }

@@ -55,6 +55,49 @@ const STEPS: readonly string[] = [
     reason text NOT NULL
   );
   `,
+  `
+  CREATE TABLE heddle.tenancy (
+    kind text NOT NULL,
+    id text NOT NULL,
+    value text NOT NULL,
+    PRIMARY KEY (kind, id)
+  );
+  CREATE TABLE heddle.key_used (
+    key text PRIMARY KEY,
+    at bigint NOT NULL
+  );
+  CREATE TABLE heddle.usage_record (
+    id text PRIMARY KEY,
+    at bigint NOT NULL,
+    record bytea NOT NULL
+  );
+  CREATE INDEX usage_record_at ON heddle.usage_record (at);
+  CREATE TABLE heddle.usage_hour (
+    hour bigint NOT NULL,
+    key text NOT NULL,
+    project text NOT NULL,
+    model text NOT NULL,
+    requests bigint NOT NULL,
+    failures bigint NOT NULL,
+    prompt_tokens bigint NOT NULL,
+    completion_tokens bigint NOT NULL,
+    cached_tokens bigint NOT NULL,
+    reasoning_tokens bigint NOT NULL,
+    estimated bigint NOT NULL,
+    cost_micro bigint NOT NULL,
+    duration_ms bigint NOT NULL,
+    wasted_tokens bigint NOT NULL,
+    PRIMARY KEY (hour, key, project, model)
+  );
+  CREATE TABLE heddle.spent (
+    scope text NOT NULL,
+    period text NOT NULL,
+    micro bigint NOT NULL,
+    PRIMARY KEY (period, scope)
+  );
+  ALTER TABLE heddle.audit ADD COLUMN before text NOT NULL DEFAULT '';
+  ALTER TABLE heddle.audit ADD COLUMN after text NOT NULL DEFAULT '';
+  `,
 ];
 
 /** Any number that nobody else uses in this database: two controls must not migrate at once. */

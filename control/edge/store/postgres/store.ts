@@ -14,23 +14,38 @@ import {
 } from "../../../core/lease/claim.ts";
 import type { Audit, StoreRecord } from "../../../core/store_record.ts";
 import { decisionsOf } from "../decision_rows.ts";
-import type { Store, Stored } from "../store.ts";
+import type { TenancyRow } from "../../../core/tenancy/stored.ts";
+import type { Spent, UsageAnswer, UsageEntry, UsageQuestion } from "../../../core/usage/rollup.ts";
+import type { Retention, Store, Stored, StoredTenancy } from "../store.ts";
+import { changeOf } from "../usage_sql.ts";
+import {
+  PAGE_ROWS,
+  pruneUsage,
+  readSpent,
+  readTenancyPage,
+  readUsage,
+  readUsed,
+  writeUsage,
+} from "./ledger.ts";
 import { writeRecord } from "./records.ts";
 import { migrate } from "./schema.ts";
 import { PostgresSession, type PostgresSettings } from "./session.ts";
 
 /** Opens nothing yet: a database that is away must not keep control from starting to wait for it. */
 export function openPostgresStore(settings: PostgresSettings): Store {
-  return new PostgresStore(new PostgresSession(settings));
+  return new PostgresStore(new PostgresSession(settings), new PostgresSession(settings));
 }
 
 class PostgresStore implements Store {
   readonly #session: PostgresSession;
+  /** For what takes long: the lease must not wait for it. */
+  readonly #reader: PostgresSession;
   #migrated = false;
   #held: Held | undefined;
 
-  constructor(session: PostgresSession) {
+  constructor(session: PostgresSession, reader: PostgresSession) {
     this.#session = session;
+    this.#reader = reader;
   }
 
   async claim(claim: Claim): Promise<ClaimAnswer> {
@@ -119,13 +134,78 @@ class PostgresStore implements Store {
   audit(limit: number): Promise<readonly Audit[]> {
     return this.#session.transaction("read the audit trail", async (sql) => {
       const rows = await sql`
-        SELECT at, by, action, subject, reason FROM audit ORDER BY id DESC LIMIT ${limit}`;
+        SELECT at, by, action, subject, reason, before, after FROM audit ORDER BY id DESC LIMIT ${limit}`;
       return rows.map(auditOf);
     });
   }
 
-  close(): Promise<void> {
-    return this.#session.close();
+  async loadTenancy(): Promise<StoredTenancy> {
+    const rows: TenancyRow[] = [];
+    for (let page = PAGE_ROWS; page === PAGE_ROWS;) {
+      const after = rows.at(-1) ?? { kind: "", id: "" };
+      const next = await this.#session.transaction("read", (sql) => readTenancyPage(sql, after));
+      rows.push(...next);
+      page = next.length;
+    }
+    const used: (readonly [string, number])[] = [];
+    for (let page = PAGE_ROWS; page === PAGE_ROWS;) {
+      const after = used.at(-1)?.[0] ?? "";
+      const next = await this.#session.transaction("read", (sql) => readUsed(sql, after));
+      used.push(...next);
+      page = next.length;
+    }
+    return { rows, used: new Map(used) };
+  }
+
+  recordUsage(
+    entries: readonly UsageEntry[],
+    used: ReadonlyMap<string, number>,
+  ): Promise<ReadonlySet<string>> {
+    return this.#fenced("write usage", (sql) => writeUsage(sql, entries, used));
+  }
+
+  spent(periods: readonly string[]): Promise<readonly Spent[]> {
+    return this.#session.transaction("read", (sql) => readSpent(sql, periods));
+  }
+
+  usage(question: UsageQuestion): Promise<readonly UsageAnswer[]> {
+    return this.#reader.transaction("read usage", (sql) => readUsage(sql, question));
+  }
+
+  prune(retention: Retention): Promise<boolean> {
+    return this.#fenced("forget old usage", (sql) => pruneUsage(sql, retention));
+  }
+
+  backup(): never {
+    throw new HeddleError(
+      "failed_precondition",
+      "Cannot back up PostgreSQL through control: use pg_dump --schema heddle",
+    );
+  }
+
+  restore(): never {
+    throw new HeddleError(
+      "failed_precondition",
+      "Cannot restore PostgreSQL through control: stop every control and use pg_restore or psql",
+    );
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#session.close(), this.#reader.close()]);
+  }
+
+  // Written only by who leads. Unlike a decision it may be written twice, so it ends no epoch when
+  // its fate is unknown.
+  #fenced<T>(action: string, work: (sql: TransactionSql) => Promise<T>): Promise<T> {
+    const epoch = this.#held?.epoch;
+    return this.#session.transaction(action, async (sql) => {
+      const held = this.#held;
+      if (held === undefined || held.epoch !== epoch) throw leadsNoMore();
+      const found = await sql`
+        SELECT FROM lease WHERE holder = ${held.holder} AND epoch = ${epoch} FOR SHARE`;
+      if (found.count !== 1) throw leadsNoMore();
+      return await work(sql);
+    });
   }
 
   async #migrate(): Promise<void> {
@@ -174,6 +254,7 @@ function auditOf(row: Row): Audit {
     action: String(row["action"]),
     subject: String(row["subject"]),
     reason: String(row["reason"]),
+    ...changeOf(row),
   };
 }
 

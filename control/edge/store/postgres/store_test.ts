@@ -6,6 +6,7 @@ import type { ClaimAnswer } from "../../../core/lease/claim.ts";
 import type { Audit } from "../../../core/store_record.ts";
 import { lead, newClaim, type StorePlace, testStoreContract, withStore } from "../contract.ts";
 import type { Store } from "../store.ts";
+import { testUsageContract } from "../usage_contract.ts";
 import { NO_POSTGRES, postgresBinaries, PostgresServer } from "./server_fake.ts";
 import type { PostgresSettings } from "./session.ts";
 import { openPostgresStore } from "./store.ts";
@@ -62,6 +63,7 @@ async function statement({ address, database, user }: PostgresSettings, text: st
 }
 
 testStoreContract("PostgresStore", database, test);
+testUsageContract("PostgresStore", database, test);
 
 /** With two controls' stores on one database. */
 async function withTwo(work: (a: Store, b: Store, on: Database) => Promise<void>): Promise<void> {
