@@ -96,11 +96,10 @@ export async function buildAgent(
   });
   const engines = engineVersions(options, store, () => listeners.onEngines());
   const bootId = await readBootId(shim);
-  const memory = await openBootMemory(join(config.state_directory, "boot.json"), bootId);
   const discovery = createDiscovery({
     ...discoveryOptions(options, address),
     heldGpus: () => supervisor.heldGpus(),
-    memory,
+    memory: await openBootMemory(join(config.state_directory, "boot.json"), bootId),
   });
   const effects = new Effects({
     store,
@@ -108,12 +107,10 @@ export async function buildAgent(
     address,
     makeHandle,
     gpuUses: (signal) => discovery.gpuUses(signal),
-    evidence: (shard, signal) =>
-      evidenceOf(
-        shard,
-        { discovery, gpus: report.gpuFacts, folder: store.home, shim },
-        signal,
-      ),
+    evidence: (shard, signal) => {
+      const where = { discovery, gpus: report.gpuFacts, folder: store.home, shim };
+      return evidenceOf(shard, where, signal);
+    },
     async prepare(shard, signal) {
       // A shard that an earlier agent prepared is asked for before the engines were looked at.
       await Promise.race([engines.looked, aborted(signal)]);
