@@ -4,7 +4,8 @@
  */
 import { isAbsolute, join } from "node:path";
 import { formatAddress } from "@heddle/common/address";
-import { type FitGpu, misfit } from "./core/model/fits.ts";
+import { logger } from "@heddle/common/log";
+import { contextWarning, type FitGpu, type FitRequest, misfit } from "./core/model/fits.ts";
 import { readLaunchArgs } from "./core/model/launch_args.ts";
 import type { Failure, FailureReason, Shard, ShardSpec } from "./core/shard/shard.ts";
 import { adapterOf } from "./engines/adapters.ts";
@@ -12,6 +13,8 @@ import { engineEnvironment, type NodeEnvironment } from "./engines/environment.t
 import type { EngineProcess, InstalledEngine } from "./engines/engine.ts";
 import { isPortFree } from "./edge/engine/port.ts";
 import { type ModelReading, readModel } from "./edge/model_reader.ts";
+
+const log = logger("agent", "prepare");
 
 export interface PrepareOptions {
   readonly address: string;
@@ -79,7 +82,7 @@ async function unfit(
   if (read.problem !== undefined) {
     return failed("model_file_damaged", `${cannot}: ${read.problem}`, true);
   }
-  const found = misfit({
+  const request: FitRequest = {
     engine: spec.engine,
     tp: Math.max(1, spec.tp),
     pp: Math.max(1, spec.pp),
@@ -87,8 +90,13 @@ async function unfit(
     args: readLaunchArgs(spec.args),
     model: read.facts,
     ...(read.weightBytes === undefined ? {} : { weightBytes: read.weightBytes }),
-  });
-  if (found === undefined) return undefined;
+  };
+  const found = misfit(request);
+  if (found === undefined) {
+    const warning = contextWarning(request);
+    if (warning !== undefined) log.warning(warning, { shard: spec.shardId });
+    return undefined;
+  }
   return failed(found.reason, `${cannot}: ${found.message}`, found.permanent);
 }
 

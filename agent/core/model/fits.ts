@@ -43,8 +43,16 @@ type Fit = (request: FitRequest) => Misfit | undefined;
 const MIB = 1024 ** 2;
 /** CUDA's context, NCCL's buffers and the first activations take this much of each GPU at least. */
 const OVERHEAD_MIB = 1_024;
-/** What engines take of a GPU unless told: vLLM's default, and SGLang's usual choice. */
-const SHARES: Readonly<Record<string, number>> = { vllm: 0.92, sglang: 0.9 };
+/** What vLLM takes of a GPU unless told. */
+const VLLM_SHARE = 0.92;
+/**
+ * SGLang reckons its share by what it leaves free, and each version leaves more or less: so much at
+ * least, and so much more for each GPU of a replica.
+ */
+const SGLANG_LEAVES_MIB = 1_536;
+const SGLANG_LEAVES_PER_GPU_MIB = 128;
+/** What the adapter gives llama.cpp when the profile says nothing. */
+const LLAMACPP_CONTEXT = 4_096;
 
 /** vLLM's default until 2026: what an older one is content with is not refused. */
 const OLDER_SHARE = 0.9;
@@ -154,26 +162,70 @@ function weightsFit(request: FitRequest): Misfit | undefined {
 }
 
 function contextFits(request: FitRequest): Misfit | undefined {
+  const room = cacheRoom(request);
+  const context = contextOf(request);
+  if (room === undefined || context === undefined || context <= room.tokens) return undefined;
+  return refuse(
+    "context_does_not_fit",
+    `A context of ${context} tokens takes ${Math.ceil(context * room.bytesPerToken / MIB)} MiB ` +
+      `of KV cache on each GPU, and beside the weights ${room.mib} MiB are left (${room.words}). ` +
+      `At most ${room.tokens} tokens fit: shorten it, or use more GPUs`,
+  );
+}
+
+/**
+ * What SGLang will do in silence: it starts with a cache that its model's own context does not fit
+ * into, and refuses the long requests one by one. Undefined when there is nothing to say.
+ */
+export function contextWarning(request: FitRequest): string | undefined {
+  const { engine, args, model } = request;
+  if (engine !== "sglang" || args.context !== undefined || args.contextFitsItself) return undefined;
+  const room = cacheRoom(request);
+  if (room === undefined || model.contextMax === undefined || model.contextMax <= room.tokens) {
+    return undefined;
+  }
+  return `The model's context of ${model.contextMax} tokens does not fit beside its weights: requests ` +
+    `of more than about ${room.tokens} tokens will be refused by the engine. Give --context-length, ` +
+    "or use more GPUs";
+}
+
+// vLLM refuses what it cannot hold, also where nobody asked for it. SGLang starts all the same.
+function contextOf({ engine, args, model }: FitRequest): number | undefined {
+  if (args.contextFitsItself) return undefined;
+  if (args.context !== undefined) return args.context;
+  if (engine === "vllm") return model.contextMax;
+  return engine === "llamacpp" ? LLAMACPP_CONTEXT : undefined;
+}
+
+interface CacheRoom {
+  /** Tokens that fit beside the weights, 0 or more. */
+  readonly tokens: number;
+  readonly mib: number;
+  readonly bytesPerToken: number;
+  readonly words: string;
+}
+
+function cacheRoom(request: FitRequest): CacheRoom | undefined {
   const { engine, weightBytes, model, args, tp, pp } = request;
   const budget = budgetMib(request);
   const perToken = model.kvBytesPerToken;
-  const context = args.context ?? (engine === "vllm" ? model.contextMax : undefined);
   if (
     weightBytes === undefined || budget === undefined || perToken === undefined ||
-    context === undefined || args.offloads
+    args.offloads || args.dividesCache
   ) return undefined;
+  // llama.cpp's budget is that of all its GPUs together, and so is its cache.
   const heads = model.kvHeads ?? tp;
-  const share = model.kvReplicated === true ? 1 : 1 / Math.min(tp, heads);
-  const bytes = perToken * ((args.kvBytes ?? KV_BYTES) / KV_BYTES) * share / pp;
-  const room = budget.mib - weightsMib(request, weightBytes) - OVERHEAD_MIB;
-  const most = Math.floor(room * MIB / bytes);
-  if (context <= most) return undefined;
-  return refuse(
-    "context_does_not_fit",
-    `A context of ${context} tokens takes ${Math.ceil(context * bytes / MIB)} MiB of KV cache on ` +
-      `each GPU, and beside the weights ${Math.max(0, Math.floor(room))} MiB are left ` +
-      `(${budget.words}). At most ${Math.max(0, most)} tokens fit: shorten it, or use more GPUs`,
-  );
+  const share = engine === "llamacpp"
+    ? 1
+    : (model.kvReplicated === true ? 1 : 1 / Math.min(tp, heads)) / pp;
+  const bytesPerToken = perToken * ((args.kvBytes ?? KV_BYTES) / KV_BYTES) * share;
+  const mib = Math.max(0, Math.floor(budget.mib - weightsMib(request, weightBytes) - OVERHEAD_MIB));
+  return {
+    tokens: Math.floor(mib * MIB / bytesPerToken),
+    mib,
+    bytesPerToken,
+    words: budget.words,
+  };
 }
 
 // vLLM starts only where all that it may use is free.
@@ -201,7 +253,7 @@ function weightsMib({ engine, tp, pp }: FitRequest, weightBytes: number): number
 
 // What the smallest GPU offers; all of them together for llama.cpp.
 function budgetMib(
-  { engine, gpus, args }: FitRequest,
+  { engine, gpus, args, tp, pp }: FitRequest,
 ): { readonly mib: number; readonly words: string } | undefined {
   const totals = gpus.flatMap(({ totalMib }) => totalMib ?? []);
   if (totals.length === 0 || totals.length < gpus.length) return undefined;
@@ -209,9 +261,14 @@ function budgetMib(
     const mib = totals.reduce((sum, each) => sum + each, 0);
     return { mib, words: `the GPUs have ${mib} MiB` };
   }
-  const share = args.memoryShare ?? SHARES[engine];
-  if (share === undefined) return undefined;
   const smallest = Math.min(...totals);
+  if (engine === "sglang" && args.memoryShare === undefined) {
+    const leaves = SGLANG_LEAVES_MIB + SGLANG_LEAVES_PER_GPU_MIB * tp * pp;
+    const mib = Math.max(0, smallest - leaves);
+    return { mib, words: `sglang leaves ${leaves} of a GPU's ${smallest} MiB free at least` };
+  }
+  const share = args.memoryShare ?? (engine === "vllm" ? VLLM_SHARE : undefined);
+  if (share === undefined) return undefined;
   const mib = Math.floor(smallest * share);
   return { mib, words: `${share} of a GPU's ${smallest} MiB are ${mib}` };
 }

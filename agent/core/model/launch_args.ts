@@ -3,6 +3,10 @@
 export interface LaunchArgs {
   /** Context in tokens; undefined: not said. */
   readonly context?: number;
+  /** The engine fits its context to the memory that it finds. */
+  readonly contextFitsItself: boolean;
+  /** The cache is divided over the GPUs in another way than by tensor parallelism. */
+  readonly dividesCache: boolean;
   /** Share of each GPU's memory that the engine may use. */
   readonly memoryShare?: number;
   readonly dtype?: string;
@@ -16,6 +20,9 @@ export interface LaunchArgs {
 const OFFLOADS =
   /^(?:--cpu-offload-gb|--swap-space|--kv-cache-memory-bytes|--quantization|-q|--torchao-config|--load-format|--enable-hierarchical-cache|-ngl|--gpu-layers|--n-gpu-layers|--n-cpu-moe|--cpu-moe|-ot|--override-tensor|-ctk|-ctv|--cache-type-k|--cache-type-v|--rpc)(?:=|$)/;
 
+const DIVIDES_CACHE =
+  /^(?:--enable-dp-attention|--dp-attention|--attn-cp-size|--attention-context-parallel-size|--decode-context-parallel-size|-dcp|--prefill-context-parallel-size|-pcp|--enable-prefill-context-parallel)(?:=|$)/;
+
 /** The last word on each counts, as engines have it. Never throws. */
 export function readLaunchArgs(args: readonly string[]): LaunchArgs {
   const value = (...flags: string[]) => {
@@ -27,13 +34,17 @@ export function readLaunchArgs(args: readonly string[]): LaunchArgs {
     });
     return found;
   };
-  const context = tokens(value("--max-model-len", "--context-length", "-c", "--ctx-size"));
+  const length = value("--max-model-len", "--context-length", "-c", "--ctx-size");
+  const context = tokens(length);
   const share = Number(value("--gpu-memory-utilization", "--mem-fraction-static") ?? NaN);
   const dtype = value("--dtype");
   const quantization = value("--quantization", "-q");
   const kvDtype = value("--kv-cache-dtype");
   return {
     offloads: args.some((arg) => OFFLOADS.test(arg)),
+    dividesCache: args.some((arg) => DIVIDES_CACHE.test(arg)),
+    // Anything that is said and is no number of tokens: "auto", -1, or 0 for the model's own.
+    contextFitsItself: length !== undefined && context === undefined,
     ...(context === undefined ? {} : { context }),
     ...(share > 0 && share <= 1 ? { memoryShare: share } : {}),
     ...(dtype === undefined ? {} : { dtype }),

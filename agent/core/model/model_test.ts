@@ -1,5 +1,5 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
-import { type FitRequest, misfit } from "./fits.ts";
+import { contextWarning, type FitRequest, misfit } from "./fits.ts";
 import { readGguf } from "./gguf.ts";
 import { ggufBytes, LLAMA_8B } from "./gguf_fake.ts";
 import { readHfConfig, readSafetensorsIndex } from "./hf_config.ts";
@@ -87,7 +87,16 @@ Deno.test("readGguf() reads the sizes, as far as its bytes go, and says what is 
 
 Deno.test("readLaunchArgs() takes the last word on each, in both spellings", () => {
   const args = readLaunchArgs(["--max-model-len", "8k", "--max-model-len=32K", "--dtype", "half"]);
-  deepEqual(args, { context: 32_768, dtype: "half", offloads: false });
+  deepEqual(args, {
+    context: 32_768,
+    dtype: "half",
+    offloads: false,
+    dividesCache: false,
+    contextFitsItself: false,
+  });
+  equal(readLaunchArgs(["--max-model-len", "auto"]).contextFitsItself, true);
+  equal(readLaunchArgs(["--max-model-len=-1"]).contextFitsItself, true);
+  equal(readLaunchArgs(["--enable-dp-attention"]).dividesCache, true);
   equal(readLaunchArgs(["--gpu-memory-utilization=0.5"]).memoryShare, 0.5);
   equal(readLaunchArgs(["--cpu-offload-gb", "10"]).offloads, true);
   equal(readLaunchArgs(["-c", "0"]).context, undefined);
@@ -185,6 +194,34 @@ Deno.test("misfit() refuses a card whose memory somebody holds, but not for ever
   match(found?.message ?? "", /GPU 5 has 11559 of 81559 MiB free, and vllm wants 73404/);
 });
 
+Deno.test("misfit() refuses no context that an engine fits to its memory, or divides otherwise", () => {
+  const tight = { gpuCount: 2, tp: 2 };
+  for (const args of [["--max-model-len", "auto"], ["-dcp", "2"]]) {
+    equal(misfit(request({ ...tight, args: readLaunchArgs(args) })), undefined, args.join(" "));
+  }
+});
+
+Deno.test("misfit() takes SGLang's own defaults: it leaves room by the card, and shortens in silence", () => {
+  const sglang = { engine: "sglang", gpuCount: 2, tp: 2 };
+  equal(misfit(request(sglang)), undefined, "it starts, with less than the model's context");
+  match(
+    contextWarning(request(sglang)) ?? "",
+    /131072 tokens does not fit .* more than about 41926 tokens/,
+  );
+  equal(contextWarning(request({ engine: "sglang", gpuCount: 8 })), undefined);
+  equal(contextWarning(request({ gpuCount: 2, tp: 2 })), undefined, "vllm refuses by itself");
+  const asked = refused({ ...sglang, args: readLaunchArgs(["--context-length", "65536"]) });
+  equal(asked.reason, "context_does_not_fit");
+  match(asked.message, /sglang leaves 1792 of a GPU's 81559 MiB free at least/);
+  // Weights that 0.9 of the cards would not hold, and SGLang does.
+  equal(misfit(request({ ...sglang, weightBytes: 152 * GIB })), undefined);
+  const own = { ...sglang, weightBytes: 152 * GIB };
+  equal(
+    refused({ ...own, args: readLaunchArgs(["--mem-fraction-static", "0.9"]) }).reason,
+    "weights_do_not_fit",
+  );
+});
+
 Deno.test("misfit() gives llama.cpp all cards together", () => {
   const facts = readGguf(ggufBytes(LLAMA_8B));
   ok(facts.kind === "model");
@@ -194,4 +231,7 @@ Deno.test("misfit() gives llama.cpp all cards together", () => {
     undefined,
   );
   equal(refused({ ...llama, gpuCount: 1 }).reason, "weights_do_not_fit");
+  // 128 KiB a token over both cards, whatever tp says: 59 GiB less a little are left for them.
+  const long = { ...llama, tp: 2, gpuCount: 2, args: readLaunchArgs(["-c", "600000"]) };
+  match(refused(long).message, /At most 4\d{5} tokens fit/);
 });
