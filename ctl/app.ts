@@ -6,7 +6,7 @@ import { init } from "./commands/ca/init.ts";
 import { issue } from "./commands/ca/issue.ts";
 import { request } from "./commands/ca/request.ts";
 import { sign } from "./commands/ca/sign.ts";
-import { status } from "./commands/ca/status.ts";
+import { status as certificates } from "./commands/ca/status.ts";
 import { listAudit } from "./commands/audit.ts";
 import { apply } from "./commands/catalog/apply.ts";
 import { plan } from "./commands/catalog/plan.ts";
@@ -22,12 +22,15 @@ import { label } from "./commands/nodes/label.ts";
 import { listNodes } from "./commands/nodes/list.ts";
 import { restart, stop } from "./commands/replicas/decide.ts";
 import { listReplicas } from "./commands/replicas/list.ts";
+import { completion } from "./commands/completion.ts";
 import { listRouters } from "./commands/routers.ts";
+import { status } from "./commands/status.ts";
 import { version } from "./commands/version.ts";
 
 const root = buildRouteMap({
   docs: { brief: "Heddle's command line: see and steer what the fleet serves" },
   routes: {
+    status,
     nodes: buildRouteMap({
       docs: { brief: "Machines that run an agent" },
       defaultCommand: "list",
@@ -46,7 +49,7 @@ const root = buildRouteMap({
     routers: listRouters,
     ca: buildRouteMap({
       docs: { brief: "Certificates: who may call itself what in this cluster" },
-      routes: { init, request, sign, issue, status },
+      routes: { init, request, sign, issue, status: certificates },
     }),
     plan,
     apply,
@@ -57,6 +60,7 @@ const root = buildRouteMap({
     logs,
     decisions: listDecisions,
     audit: listAudit,
+    completion,
     version,
   },
 });

@@ -5,6 +5,7 @@ import type { Ask } from "./ask.ts";
 import { type AdminClient, withClient } from "./client.ts";
 import type { Io } from "./io.ts";
 import { type Listing, type Output, OUTPUTS, writeListing } from "./table.ts";
+import { show } from "./watch.ts";
 
 /** Given to every command by `main.ts`. */
 export interface CtlContext extends CommandContext {
@@ -41,9 +42,13 @@ export interface SureFlags extends CommonFlags {
   readonly yes: boolean;
 }
 
-export interface ListFlags extends CommonFlags {
+export interface FormFlags {
   readonly output?: Output;
   readonly json: boolean;
+}
+
+export interface ListFlags extends CommonFlags, FormFlags {
+  readonly watch: boolean;
 }
 
 /** Flags of every command. */
@@ -73,9 +78,8 @@ export const YES_FLAG = {
   yes: { kind: "boolean", default: false, brief: "Do not ask" },
 } as const;
 
-/** Flags of every list. */
-export const LIST_FLAGS = {
-  ...COMMON_FLAGS,
+/** Beside COMMON_FLAGS: the form of what is written. */
+export const FORM_FLAGS = {
   output: {
     kind: "enum",
     values: OUTPUTS,
@@ -85,7 +89,16 @@ export const LIST_FLAGS = {
   json: { kind: "boolean", default: false, brief: "The same as --output json" },
 } as const;
 
-export const LIST_ALIASES = { o: "output" } as const;
+export const FORM_ALIASES = { o: "output" } as const;
+
+/** Flags of every list. */
+export const LIST_FLAGS = {
+  ...COMMON_FLAGS,
+  ...FORM_FLAGS,
+  watch: { kind: "boolean", default: false, brief: "Show it anew every 2 s, until Ctrl-C" },
+} as const;
+
+export const LIST_ALIASES = { ...FORM_ALIASES, w: "watch" } as const;
 
 /** Runs one call against control. */
 export async function call<T>(
@@ -102,8 +115,10 @@ export async function list<Row>(
   flags: ListFlags,
   fetch: (client: AdminClient) => Promise<Listing<Row>>,
 ): Promise<void> {
-  const listing = await call(context, flags, fetch);
-  writeListing(context.io, listing, outputOf(flags));
+  await show(context, flags, async () => {
+    const listing = await call(context, flags, fetch);
+    return (io) => writeListing(io, listing, outputOf(flags));
+  });
 }
 
 /** A command that fetches a list and takes no flags beyond those of every list. */
@@ -120,6 +135,7 @@ export function listCommand<Row>(
   });
 }
 
-export function outputOf(flags: ListFlags): Output {
+/** The form that the flags ask for. */
+export function outputOf(flags: FormFlags): Output {
   return flags.json ? "json" : flags.output ?? "table";
 }

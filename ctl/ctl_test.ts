@@ -67,7 +67,8 @@ Deno.test("nodes: a terminal gets aligned columns", () => {
   equal(
     render("table", true),
     "NODE   STATE     GPUS FREE  CLASSES                  FABRICS          REPLICAS  LAST SEEN  VERSION\n" +
-      "gpu-1  cordoned  1/3        2× h100-80g, 1× unknown  ib-a (degraded)  1         1s ago     0.1.0\n",
+      "gpu-1  cordoned  1/3        2× h100-80g, 1× unknown  ib-a (degraded)  1         1s ago     0.1.0\n" +
+      "\nProblems:\n  gpu-1 GPU 2: gpu_lost: GPU is lost → reset it\n",
   );
 });
 

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { run } from "@stricli/core";
 import { app } from "./app.ts";
 import { terminalAsk } from "./ask.ts";
+import { complete } from "./commands/completion.ts";
 import type { CtlContext, Folders } from "./command.ts";
 import { type ConfigPlaces, loadContext } from "./config.ts";
 import { processIo } from "./io.ts";
@@ -38,11 +39,21 @@ export async function main(args: readonly string[]): Promise<number> {
     readStdin: () => new Response(Deno.stdin.readable).text(),
     ask: terminalAsk(io, interrupted.signal),
   };
-  await run(app, args.length === 0 ? ["--help"] : args, context);
+  if (args[0] === "complete") {
+    io.out(await complete(app, args.slice(args[1] === "--" ? 2 : 1), context));
+    return 0;
+  }
+  await run(app, asked(args), context);
   const code = Number(process.exitCode ?? 0);
   if (code === 0) return 0;
   // The library's codes below zero say that the command line, not the command, was wrong.
   return code < 0 && code !== -1 ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/** Nothing, and `help WORDS`, ask what there is. */
+function asked(args: readonly string[]): readonly string[] {
+  if (args.length === 0) return ["--help"];
+  return args[0] === "help" ? [...args.slice(1), "--help"] : args;
 }
 
 function places(): ConfigPlaces {

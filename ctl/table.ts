@@ -24,6 +24,8 @@ export interface Listing<Row> {
   readonly record: (row: Row) => Readonly<Record<string, unknown>>;
   /** Said on a terminal when there are no rows. */
   readonly empty: string;
+  /** Lines for people, below a table; empty when there is nothing to say. */
+  readonly footer?: (rows: readonly Row[]) => string;
 }
 
 /** Writes the list to `io` in the wanted form. */
@@ -41,6 +43,8 @@ export function writeListing<Row>(io: Io, listing: Listing<Row>, output: Output)
     case "table":
     case "wide":
       io.out(formatTable(listing, { aligned: io.terminal, wide: output === "wide" }));
+      // Lines that are no rows would spoil what a pipe reads, and are for people all the same.
+      (io.terminal ? io.out : io.err)(listing.footer?.(listing.rows) ?? "");
       return;
   }
 }

@@ -2,8 +2,8 @@
 import { buildCommand } from "@stricli/core";
 import { type CertificateFacts, readCertificate } from "@heddle/common/pki";
 import type { CtlContext } from "../../command.ts";
-import { LIST_ALIASES, LIST_FLAGS, outputOf } from "../../command.ts";
-import { type Listing, type Output, writeListing } from "../../table.ts";
+import { FORM_ALIASES, FORM_FLAGS, type FormFlags, outputOf } from "../../command.ts";
+import { type Listing, writeListing } from "../../table.ts";
 import { hasRootKey, type Issued, openAuthority, readIssued } from "./authority.ts";
 import { DAY_MS } from "./leaf_flags.ts";
 
@@ -18,18 +18,13 @@ interface CertificateRow {
   readonly notAfter: number;
 }
 
-interface StatusFlags {
-  readonly output?: Output;
-  readonly json: boolean;
-}
-
 export const status = buildCommand({
   docs: { brief: "List the authorities and the newest certificate of every holder" },
   parameters: {
-    flags: { output: LIST_FLAGS.output, json: LIST_FLAGS.json },
-    aliases: LIST_ALIASES,
+    flags: FORM_FLAGS,
+    aliases: FORM_ALIASES,
   },
-  async func(this: CtlContext, flags: StatusFlags) {
+  async func(this: CtlContext, flags: FormFlags) {
     const folder = this.folders.authority;
     const authority = await openAuthority(folder);
     const root = readCertificate(authority.rootPem);

@@ -1,41 +1,24 @@
 /** `ctl nodes`: every node, and below the table every GPU that placement does not use. */
-import { buildCommand } from "@stricli/core";
 import { formatDurationMs } from "@heddle/common/duration";
 import { type NodeView, NodeViewSchema } from "@heddle/proto/gen/admin";
 import { decodeNodeState } from "@heddle/proto/node_state";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
-import {
-  call,
-  type CtlContext,
-  LIST_ALIASES,
-  LIST_FLAGS,
-  type ListFlags,
-  outputOf,
-} from "../../command.ts";
-import { type Listing, visible, writeListing } from "../../table.ts";
+import { listCommand } from "../../command.ts";
+import { type Listing, visible } from "../../table.ts";
 import { toRecord } from "../../record.ts";
 import { formatLabels } from "./label.ts";
 
-export const listNodes = buildCommand({
-  docs: { brief: "List nodes with their state, GPUs and replicas" },
-  parameters: { flags: LIST_FLAGS, aliases: LIST_ALIASES },
-  async func(this: CtlContext, flags: ListFlags) {
-    const { nodes } = await call(
-      this,
-      flags,
-      (client) => client.listNodes({}, { timeoutMs: CALL_TIMEOUT_MS }),
-    );
-    const output = outputOf(flags);
-    writeListing(this.io, nodeListing(nodes), output);
-    if (output === "table" || output === "wide") this.io.out(formatProblems(nodes));
-  },
-});
+export const listNodes = listCommand(
+  "List nodes with their state, GPUs and replicas",
+  async (client) => nodeListing((await client.listNodes({}, { timeoutMs: CALL_TIMEOUT_MS })).nodes),
+);
 
 /** The table of nodes. */
 export function nodeListing(nodes: readonly NodeView[]): Listing<NodeView> {
   return {
     rows: nodes,
     empty: "No node has registered. Start an agent on one: see docs/agent.md",
+    footer: formatProblems,
     record: (node) => toRecord(NodeViewSchema, node),
     columns: [
       { title: "NODE", cell: (node) => node.name },

@@ -1,0 +1,116 @@
+/** `ctl status`: one screen that says whether the fleet is well, what is not, and what to do. */
+import { buildCommand } from "@stricli/core";
+import { stringify } from "yaml";
+import type { GetVersionResponse } from "@heddle/proto/gen/admin";
+
+import { type AdminClient, CALL_TIMEOUT_MS } from "../client.ts";
+import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import { type Concern, type Fleet, type FleetStatus, statusOf } from "../fleet_status.ts";
+import { plural } from "../plural.ts";
+import { visible } from "../table.ts";
+import { show } from "../watch.ts";
+
+/** So that it stays one screen; the lists have the rest. */
+const CONCERNS_SHOWN = 12;
+
+interface StatusFlags extends CommonFlags {
+  readonly output?: "text" | "json" | "yaml";
+  readonly json: boolean;
+  readonly watch: boolean;
+}
+
+export const status = buildCommand({
+  docs: { brief: "Is the fleet well, what is not, and what to do" },
+  parameters: {
+    flags: {
+      ...COMMON_FLAGS,
+      output: {
+        kind: "enum",
+        values: ["text", "json", "yaml"],
+        optional: true,
+        brief: "Form of the output",
+      },
+      json: { kind: "boolean", default: false, brief: "The same as --output json" },
+      watch: { kind: "boolean", default: false, brief: "Show it anew every 2 s, until Ctrl-C" },
+    },
+    aliases: { o: "output", w: "watch" },
+  },
+  async func(this: CtlContext, flags: StatusFlags) {
+    const output = flags.json ? "json" : flags.output ?? "text";
+    await show(this, flags, async () => {
+      const fleet = await call(this, flags, fetchFleet);
+      const found = statusOf(fleet);
+      return ({ out }) => {
+        if (output === "json") out(`${JSON.stringify(recordOf(fleet.version, found), null, 2)}\n`);
+        else if (output === "yaml") out(stringify(recordOf(fleet.version, found)));
+        else out(formatStatus(fleet.version, found));
+      };
+    });
+  },
+});
+
+async function fetchFleet(client: AdminClient): Promise<Fleet> {
+  const options = { timeoutMs: CALL_TIMEOUT_MS };
+  const [version, { nodes }, { models }, { replicas }, { routers }] = await Promise.all([
+    client.getVersion({}, options),
+    client.listNodes({}, options),
+    client.listModels({}, options),
+    client.listReplicas({}, options),
+    client.listRouters({}, options),
+  ]);
+  return { version, nodes, models, replicas, routers };
+}
+
+function recordOf(version: GetVersionResponse, found: FleetStatus) {
+  return {
+    well: found.concerns.length === 0,
+    cluster: version.cluster,
+    control_version: version.version,
+    settled: version.settled,
+    nodes: found.nodes,
+    gpus: found.gpus,
+    models: found.models,
+    replicas: found.replicas,
+    routers: found.routers,
+    in_flight: found.inFlight,
+    waiting: found.waiting,
+    concerns: found.concerns,
+  };
+}
+
+/** The screen. */
+export function formatStatus(version: GetVersionResponse, found: FleetStatus): string {
+  const { gpus, models, routers, concerns } = found;
+  const unusable = gpus.unusable === 0 ? "" : `, ${gpus.unusable} kept out`;
+  const asleep = models.asleep === 0 ? "" : `, ${models.asleep} asleep`;
+  const lines = [
+    `Cluster   ${visible(version.cluster)}, control ${visible(version.version)}`,
+    `Nodes     ${counts(found.nodes) || "none"}`,
+    `GPUs      ${gpus.free} of ${gpus.all} free${unusable}`,
+    `Models    ${models.serving} of ${models.all} serving${asleep}`,
+    `Replicas  ${counts(found.replicas) || "none"}`,
+    `Routers   ${routers.all}${
+      routers.all === routers.current ? "" : `, ${routers.current} current`
+    }`,
+    `Requests  ${found.inFlight} in flight, ${found.waiting} waiting`,
+    "",
+    ...(concerns.length === 0 ? ["All is well."] : attention(concerns)),
+  ];
+  return lines.map((line) => `${line}\n`).join("");
+}
+
+function attention(concerns: readonly Concern[]): readonly string[] {
+  const more = concerns.length - CONCERNS_SHOWN;
+  return [
+    `${plural(concerns.length, "thing")} to look at:`,
+    ...concerns.slice(0, CONCERNS_SHOWN).flatMap(({ subject, what, next }) => [
+      `  ${visible(`${subject}: ${what}`)}`,
+      ...(next === "" ? [] : [`    → ${visible(next)}`]),
+    ]),
+    ...(more > 0 ? [`  and ${more} more: heddle nodes and heddle models have them all`] : []),
+  ];
+}
+
+function counts(byWord: Readonly<Record<string, number>>): string {
+  return Object.entries(byWord).map(([word, count]) => `${count} ${word}`).join(", ");
+}
