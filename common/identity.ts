@@ -4,7 +4,8 @@
  */
 import type { PeerCertificate } from "node:tls";
 
-export const ROLES = ["control", "router", "agent", "operator"] as const;
+/** A monitor may read metrics and nothing else. */
+export const ROLES = ["control", "router", "agent", "operator", "monitor"] as const;
 export type Role = (typeof ROLES)[number];
 
 export interface Identity {
@@ -17,11 +18,17 @@ export interface Identity {
 export interface ShownCertificate {
   /** Undefined when it is of our authority and names nobody of ours. */
   readonly identity: Identity | undefined;
+  /** Names and addresses under which it serves. */
+  readonly hosts: readonly string[];
   /** Lower-case hex. */
   readonly serial: string;
   readonly notBefore: number;
   readonly notAfter: number;
 }
+
+/** What the name of an authority begins with that can make nobody but agents and routers. */
+export const FLEET_AUTHORITY = "Heddle fleet authority of ";
+const FLEET_ROLES: readonly Role[] = ["agent", "router"];
 
 /** Names that may stand in an identity: they go into URIs, file names and unit names. */
 export const IDENTITY_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/;
@@ -60,11 +67,26 @@ export function shownCertificate(certificate: PeerCertificate): ShownCertificate
   // An empty object stands for none.
   if (certificate.serialNumber === undefined) return undefined;
   return {
-    identity: identityOfSubjectAltName(certificate.subjectaltname),
+    identity: identityBy(certificate.issuer.CN, certificate.subjectaltname),
+    hosts: hostsOf(certificate.subjectaltname ?? ""),
     serial: certificate.serialNumber.toLowerCase(),
     notBefore: Date.parse(certificate.valid_from),
     notAfter: Date.parse(certificate.valid_to),
   };
+}
+
+// Control signs as the fleet's authority. Whoever got hold of its key must not become an operator.
+function identityBy(issuer: string | undefined, subjectAltName: string | undefined) {
+  const identity = identityOfSubjectAltName(subjectAltName);
+  if (identity === undefined || issuer?.startsWith(FLEET_AUTHORITY) !== true) return identity;
+  return FLEET_ROLES.includes(identity.role) ? identity : undefined;
+}
+
+function hostsOf(subjectAltName: string): readonly string[] {
+  return subjectAltName.split(", ").flatMap((entry) => {
+    const host = /^(?:DNS|IP Address):(.+)$/.exec(entry)?.[1];
+    return host === undefined ? [] : [host];
+  });
 }
 
 function isRole(word: string): word is Role {

@@ -21,12 +21,12 @@ import {
   X509CertificateGenerator,
 } from "@peculiar/x509";
 import { errorText, HeddleError } from "@heddle/proto/error";
-import { formatIdentity, type Identity, parseIdentity } from "./identity.ts";
+import { FLEET_AUTHORITY, formatIdentity, type Identity, parseIdentity } from "./identity.ts";
 
 const KEY_ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 const SIGNING_ALGORITHM = { name: "ECDSA", hash: "SHA-256" } as const;
 /** How far notBefore lies back. */
-const BACKDATE_MS = 3_600_000;
+export const BACKDATE_MS = 3_600_000;
 
 /** A certificate with its key, both PEM. */
 export interface KeyPairPem {
@@ -58,13 +58,18 @@ export async function createRoot(options: AuthorityOptions): Promise<KeyPairPem>
 /** Makes an authority below `root` that signs leaves and no further authorities. */
 export async function createIssuing(
   root: KeyPairPem,
-  options: AuthorityOptions,
+  options: AuthorityOptions & {
+    /** True for the one that control holds: what it signs counts for agents and routers alone. */
+    readonly fleet?: boolean;
+  },
 ): Promise<KeyPairPem> {
   const keys = await generateKeys();
   const issuer = new X509Certificate(root.certificatePem);
   const certificate = await X509CertificateGenerator.create({
     serialNumber: serialNumber(),
-    subject: `CN=Heddle issuing authority of ${options.cluster}`,
+    subject: options.fleet === true
+      ? `CN=${FLEET_AUTHORITY}${options.cluster}`
+      : `CN=Heddle issuing authority of ${options.cluster}`,
     issuer: issuer.subject,
     notBefore: new Date(options.now - BACKDATE_MS),
     notAfter: earlier(options.now + options.validMs, issuer.notAfter),

@@ -3,7 +3,7 @@ import tls, { checkServerIdentity, type PeerCertificate } from "node:tls";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { HeddleError } from "@heddle/proto/error";
-import { formatIdentity, identityOfSubjectAltName } from "./identity.ts";
+import { formatIdentity, shownCertificate } from "./identity.ts";
 import { isLoopback } from "./address.ts";
 import type { TlsMaterial } from "./mtls_files.ts";
 import { RpcSession } from "./rpc_session.ts";
@@ -109,7 +109,7 @@ export function checkControlUrl(text: string, hasTls: boolean): URL {
 // The name under which control was reached matters less than what its certificate says it is: a
 // stolen router's certificate for the same host must not pass for control.
 function demandControl(host: string, certificate: PeerCertificate): Error | undefined {
-  const identity = identityOfSubjectAltName(certificate.subjectaltname);
+  const identity = shownCertificate(certificate)?.identity;
   if (identity?.role !== "control") {
     const who = identity === undefined ? "no Heddle identity" : formatIdentity(identity);
     return new Error(`${host} is not a control: its certificate says ${who}`);

@@ -63,6 +63,8 @@ export interface RpcServerOptions {
   /** Undefined serves plaintext, which is refused anywhere but on loopback. */
   readonly tls: TlsMaterial | undefined;
   readonly routes: (router: ConnectRouter) => void;
+  /** Asked before each call, after its certificate was judged. */
+  readonly interceptors?: readonly Interceptor[];
   /** Peers of other roles are refused; undefined lets any peer in. */
   readonly roles?: readonly Role[];
   /** True lets peers in that show none; one that is shown must be good all the same. */
@@ -98,7 +100,12 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   const handler = connectNodeAdapter({
     routes: options.routes,
     contextValues: (request) => createContextValues().set(PEER, peerOf(request)),
-    interceptors: [answerErrors, demandCertificate(options), demandRole(options.roles)],
+    interceptors: [
+      answerErrors,
+      demandCertificate(options),
+      demandRole(options.roles),
+      ...options.interceptors ?? [],
+    ],
     acceptCompression: [],
     readMaxBytes: READ_BYTES_MAX,
   });
@@ -249,11 +256,11 @@ function peerOf(request: IncomingMessage | http2.Http2ServerRequest): Peer {
   return { identity: certificate?.identity, certificate, address };
 }
 
-// What node:http2 gives is a proxy: `in` sees nothing through it, so the type is asserted. On a
-// plaintext listener the TLS members are undefined.
+/** The TLS members are undefined on a plaintext listener. */
 function tlsOf(
   socket: Socket,
 ): Pick<TLSSocket, "remoteAddress" | "authorized" | "getPeerCertificate"> {
+  // What node:http2 gives is a proxy: `in` sees nothing through it, so the type is asserted.
   return socket as TLSSocket;
 }
 

@@ -6,6 +6,7 @@ import { duration, parseDurationMs } from "@heddle/common/duration";
 import { IDENTITY_NAME } from "@heddle/common/identity";
 import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
 import { DEFAULT_TIMINGS, type Timings } from "./core/timings.ts";
+import type { IssuingFiles } from "./edge/identity/renewal.ts";
 import type { PostgresFiles } from "./edge/store/postgres/files.ts";
 
 /** Routers report every 2 s; a lease shorter than two reports would end with one that is late. */
@@ -72,13 +73,24 @@ export const configSchema = z.strictObject({
   admin: z.strictObject({
     listen: listen("127.0.0.1:9090")
       .describe("host:port where operators connect"),
-  }).prefault({}).describe("Listener for operators: mutual TLS with role operator"),
+    tokens_file: z.string().min(1).optional().describe(
+      "File with a line NAME ROLE HASH for each bearer token that is let in, beside operators' certificates; read again on SIGHUP",
+    ),
+  }).prefault({}).describe(
+    "Listener for operators: TLS, with a certificate of role operator or a token",
+  ),
   metrics: z.strictObject({
     listen: listen("127.0.0.1:9093")
       .describe("host:port of /metrics, /health and /ready; plain HTTP"),
   }).prefault({}).describe("Listener for scrapers and probes"),
   tls: tlsFilesSchema.optional()
     .describe("Control's certificate; may be left out only when every listener is on loopback"),
+  issuing: z.strictObject({
+    certificate_file: z.string().min(1).describe("PEM of the fleet's authority"),
+    key_file: z.string().min(1).describe("PEM of its key, readable by control alone"),
+  }).optional().describe(
+    "Authority with which control renews the certificates of agents and routers; absent: it renews none",
+  ),
   catalog_file: z.string().min(1).default("/etc/heddle/catalog.yaml")
     .describe("File that declares the models; watched for changes"),
   state_directory: z.string().min(1).default("/var/lib/heddle/control")
@@ -115,6 +127,9 @@ export interface Settings {
   readonly admin: Address;
   readonly metrics: Address;
   readonly tls: TlsFiles | undefined;
+  /** Undefined: operators show certificates. */
+  readonly tokensFile: string | undefined;
+  readonly issuing: IssuingFiles | undefined;
   readonly name: string;
   readonly catalogFile: string;
   readonly stateDirectory: string;
@@ -132,6 +147,8 @@ export function settingsOf(config: Config): Settings {
     admin: parseAddress(config.admin.listen),
     metrics: parseAddress(config.metrics.listen),
     tls: config.tls,
+    tokensFile: config.admin.tokens_file,
+    issuing: config.issuing,
     name: config.name,
     catalogFile: config.catalog_file,
     stateDirectory: config.state_directory,

@@ -1,15 +1,16 @@
 /** One running control: its store, its seat and its listeners, put together and taken apart. */
-import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import type { Address } from "@heddle/common/address";
-import type { Role } from "@heddle/common/identity";
+import type { ShownCertificate } from "@heddle/common/identity";
 import { logger } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
 import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
-import { type RpcServer, startRpcServer } from "@heddle/common/rpc_server";
+import { type RpcServer, type RpcServerOptions, startRpcServer } from "@heddle/common/rpc_server";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { AdminService } from "@heddle/proto/gen/admin";
 import { AgentService } from "@heddle/proto/gen/agent";
+import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
 import { RouterService } from "@heddle/proto/gen/router";
 import { MONOTONIC_CLOCK } from "./clock.ts";
 import type { Settings } from "./config.ts";
@@ -18,8 +19,11 @@ import { viewNodes } from "./core/views/nodes.ts";
 import { viewReplicas } from "./core/views/replicas.ts";
 import type { World } from "./core/world.ts";
 import { adminRpc } from "./edge/admin/admin_rpc.ts";
-import type { Realm } from "./edge/caller.ts";
+import { operatorName, type Realm } from "./edge/caller.ts";
 import type { FleetCalls } from "./edge/router_rpc.ts";
+import { demandOperator, parseTokens, type Tokens } from "./edge/identity/operators.ts";
+import { renewalRpc } from "./edge/identity/renewal.ts";
+import { strikesRpc, struckWhy } from "./edge/identity/strikes.ts";
 import { controlMetrics, type MetricSources } from "./edge/control_metrics.ts";
 import { readPostgresFiles } from "./edge/store/postgres/files.ts";
 import { openPostgresStore } from "./edge/store/postgres/store.ts";
@@ -123,6 +127,8 @@ function sourcesOf(seat: Seat): MetricSources {
 interface Listeners {
   readonly agents: RpcServer;
   readonly admin: RpcServer;
+  /** Throws `invalid_input` when the tokens cannot be read; those of before stay. */
+  reload(tls: TlsMaterial): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -131,25 +137,84 @@ async function startListeners(
   tls: TlsMaterial | undefined,
   { seat, realm }: { readonly seat: Seat; readonly realm: Realm },
 ): Promise<Listeners> {
-  const serve = (listen: Address, roles: readonly Role[], routes: (to: ConnectRouter) => void) =>
-    // Without TLS nobody has a role.
-    startRpcServer({ listen, tls, routes, ...(tls === undefined ? {} : { roles }) });
-  const agents = await serve(settings.agents, ["agent", "router"], (to) => {
-    to.service(AgentService, agentsOf(seat));
-    to.service(RouterService, routersOf(seat));
-  });
+  let tokens = await readTokens(settings);
+  // Without TLS nobody has a certificate, and a control that stands by serves nobody.
+  const refuses = (shown: ShownCertificate) =>
+    struckWhy(seat.leadership?.loop.world().decisions.struck ?? new Map(), shown);
+  const { tokensFile } = settings;
+  const operators = tokensFile === undefined
+    ? (tls === undefined ? {} : { roles: ["operator"] as const })
+    : { certificateOptional: true, interceptors: [demandOperator(() => tokens)] };
+  const opened: RpcServer[] = [];
+  const recheck = () => opened.forEach((server) => server.recheck());
+  const close = async (graceMs: number) => {
+    await Promise.all(opened.map((server) => server.close(graceMs)));
+  };
+  const serve = async (options: Omit<RpcServerOptions, "tls">) => {
+    const server = await startRpcServer({ tls, refuses, ...options });
+    opened.push(server);
+    return server;
+  };
   try {
-    const admin = await serve(settings.admin, ["operator"], (to) => {
-      to.service(AdminService, operatorsOf(seat, realm));
+    const agents = await serve({
+      listen: settings.agents,
+      ...(tls === undefined ? {} : { roles: ["agent", "router"] }),
+      routes: (to) => {
+        to.service(AgentService, agentsOf(seat));
+        to.service(RouterService, routersOf(seat));
+        to.service(RenewalService, renewalRpc({ ...settings, now: Date.now }));
+      },
     });
-    const close = async () => {
-      await Promise.all([agents.close(CLOSE_GRACE_MS), admin.close(CLOSE_GRACE_MS)]);
+    const admin = await serve({
+      listen: settings.admin,
+      ...operators,
+      routes: (to) => {
+        to.service(AdminService, operatorsOf(seat, realm));
+        to.service(CertificateService, strikesOf({ seat, realm }, recheck));
+      },
+    });
+    return {
+      agents,
+      admin,
+      async reload(next) {
+        agents.reload(next);
+        admin.reload(next);
+        tokens = await readTokens(settings);
+      },
+      close: () => close(CLOSE_GRACE_MS),
     };
-    return { agents, admin, close };
   } catch (error) {
-    await agents.close(0);
+    await close(0);
     throw error;
   }
+}
+
+async function readTokens({ tokensFile }: Settings): Promise<Tokens> {
+  if (tokensFile === undefined) return new Map();
+  try {
+    return parseTokens(await Deno.readTextFile(tokensFile), tokensFile);
+  } catch (error) {
+    if (error instanceof HeddleError) throw error;
+    throw new HeddleError("invalid_input", `Cannot read ${tokensFile}: ${errorText(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function strikesOf(
+  { seat, realm }: { readonly seat: Seat; readonly realm: Realm },
+  recheck: () => void,
+): ServiceImpl<typeof CertificateService> {
+  const leader = () => seat.demand("failed_precondition");
+  return strikesRpc({
+    by: (context) => operatorName(context, realm),
+    loop: {
+      dispatch: (event) => leader().loop.dispatch(event),
+      world: () => leader().loop.world(),
+    },
+    now: Date.now,
+    recheck,
+  });
 }
 
 // Each call goes to whoever leads at its beginning, and ends when that one does.
@@ -188,12 +253,10 @@ function operatorsOf(seat: Seat, realm: Realm): ServiceImpl<typeof AdminService>
   });
 }
 
-async function reloadTls(settings: Settings, { agents, admin }: Listeners): Promise<void> {
+async function reloadTls(settings: Settings, listeners: Listeners): Promise<void> {
   if (settings.tls === undefined) return;
   try {
-    const next = await readTlsFiles(settings.tls);
-    agents.reload(next);
-    admin.reload(next);
+    await listeners.reload(await readTlsFiles(settings.tls));
     log.info("Certificate read again; new connections get it");
   } catch (error) {
     log.error("Cannot read the certificate again; the one before stays", {

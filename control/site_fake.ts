@@ -52,7 +52,7 @@ export class Site implements AsyncDisposable {
       level: "debug",
       write: (line) => void site.log.push(line),
     });
-    const tls = await site.#issue("control", "control");
+    const tls = await site.issue({ role: "control", name: "control" });
     await Deno.writeTextFile(`${site.folder}/cert.pem`, tls.cert);
     await Deno.writeTextFile(`${site.folder}/key.pem`, tls.key);
     await Deno.writeTextFile(`${site.folder}/ca.pem`, tls.ca);
@@ -73,6 +73,8 @@ export class Site implements AsyncDisposable {
         key_file: `${this.folder}/key.pem`,
         ca_file: `${this.folder}/ca.pem`,
       },
+      tokensFile: undefined,
+      issuing: undefined,
       name: "control",
       catalogFile: `${this.folder}/catalog.yaml`,
       stateDirectory: `${this.folder}/state`,
@@ -112,26 +114,41 @@ export class Site implements AsyncDisposable {
   }
 
   async #transport(role: Role, name: string, control = this.#controls.at(-1)) {
-    const address = role === "operator" ? control?.admin : control?.agents;
+    const listener = role === "operator" ? "admin" : "agents";
+    return this.connect(listener, await this.issue({ role, name }), control);
+  }
+
+  /** A connection that shows this certificate; closed with the site. */
+  connect(listener: "admin" | "agents", tls: TlsMaterial, control = this.#controls.at(-1)) {
+    const address = control?.[listener];
     if (address === undefined) throw new Error("control is not running");
-    const tls = await this.#issue(role, name);
     const connection = connectRpc({ url: `https://${formatAddress(address)}`, tls });
     this.#connections.push(connection);
     return connection.transport;
   }
 
-  async #issue(role: Role, name: string): Promise<TlsMaterial> {
-    const leaf = await createLeaf(this.#authority, {
-      identity: { cluster: CLUSTER, role, name },
+  /** A certificate of this site's authority, or of another that the site does not know. */
+  async issue(
+    { role, name, cluster = CLUSTER, validMs = HOUR_MS, authority = this.#authority }: {
+      readonly role: Role;
+      readonly name: string;
+      readonly cluster?: string;
+      readonly validMs?: number;
+      readonly authority?: KeyPairPem;
+    },
+  ): Promise<TlsMaterial> {
+    const leaf = await createLeaf(authority, {
+      identity: { cluster, role, name },
       hosts: ["127.0.0.1"],
-      validMs: HOUR_MS,
+      validMs,
       now: Date.now(),
     });
-    return {
-      cert: leaf.certificatePem,
-      key: leaf.keyPem,
-      ca: this.#authority.certificatePem,
-    };
+    return { cert: leaf.certificatePem, key: leaf.keyPem, ca: this.#authority.certificatePem };
+  }
+
+  /** The site's own authority, for those that it signs. */
+  get authority(): KeyPairPem {
+    return this.#authority;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

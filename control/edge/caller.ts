@@ -6,6 +6,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { HeddleError } from "@heddle/proto/error";
 import { formatIdentity, type Identity, IDENTITY_NAME, type Role } from "@heddle/common/identity";
 import { PEER } from "@heddle/common/rpc_server";
+import { TOKEN_HOLDER } from "./identity/operators.ts";
 
 /** What callers are checked against. */
 export interface Realm {
@@ -57,6 +58,8 @@ export function demandRouter(context: HandlerContext, realm: Realm, router: stri
 
 /** The name under which an operator's decision is recorded. */
 export function operatorName(context: HandlerContext, realm: Realm): string {
+  const holder = context.values.get(TOKEN_HOLDER);
+  if (holder !== undefined) return holder.name;
   return identityOf(context, realm, "operator")?.name ?? LOCAL_OPERATOR;
 }
 

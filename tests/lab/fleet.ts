@@ -5,6 +5,8 @@
 import { join } from "node:path";
 import { z } from "zod";
 import type { FixtureNode } from "../../tools/fleet/fixture_spec.ts";
+import { parseBuildOptions } from "../../tools/build/options.ts";
+import { writeRelease } from "../../tools/build/release.ts";
 import { ROOT } from "../../tools/repository.ts";
 import { NEWEST, OLDEST, openToolchain } from "../ansible/toolchain.ts";
 import { attemptCommand, type Finished } from "./command.ts";
@@ -31,18 +33,23 @@ export const H100: FixtureNode = {
   nvlink: "all",
 };
 
-const INVENTORY = `[heddle_control]
+const NODES: readonly string[] = ["gpu-a-1", "gpu-a-2", "gpu-b-1"];
+
+/** The groups of a fleet with these nodes; which fabric a node is on, its name says. */
+function groupsOf(nodes: readonly string[]): string {
+  const on = (fabric: string) =>
+    nodes.filter((node) => node.startsWith(`gpu-${fabric}-`)).join("\n");
+  return `[heddle_control]
 control-1
 
 [heddle_routers]
 router-1
 
 [fabric_ib_a]
-gpu-a-1
-gpu-a-2
+${on("a")}
 
 [fabric_ib_b]
-gpu-b-1
+${on("b")}
 
 [heddle_agents:children]
 fabric_ib_a
@@ -56,11 +63,13 @@ heddle_control
 heddle_routers
 heddle_agents
 `;
+}
 
 const nodeSchema = z.object({
   name: z.string(),
   state: z.string(),
   agent_version: z.string(),
+  used_gpus: z.array(z.number()),
   inventory: z.object({
     fabrics: z.array(z.object({ name: z.string(), degraded: z.boolean() })),
   }),
@@ -73,6 +82,7 @@ const replicaSchema = z.object({
   shards: z.array(z.object({
     shard_id: z.string(),
     node: z.string(),
+    rank: z.number(),
     state: z.string(),
     pid: z.number().nullable(),
   })),
@@ -83,6 +93,8 @@ export interface FleetOptions {
   readonly catalog: string;
   /** Hardware of nodes that have another than eight H100 and two working adapters. */
   readonly hardware?: Readonly<Record<string, FixtureNode>>;
+  /** Nodes by name, "gpu-a-…" on one fabric and "gpu-b-…" on the other. @default two and one */
+  readonly nodes?: readonly string[];
   /** Values that differ from ansible/group_vars/all.yml. */
   readonly values?: Readonly<Record<string, unknown>>;
 }
@@ -98,13 +110,27 @@ export const GIANT = `models:
 /** From a placement to a ready replica, on a machine that is busy with other things. */
 const READY_MS_MAX = 90_000;
 
-/** The release under test: that of HEDDLE_DIST, or the repository's dist/. */
+/** The release under test: that of HEDDLE_DIST, or one made of this checkout. */
 export function releaseOfLab(): string {
-  return Deno.env.get("HEDDLE_DIST") ?? join(ROOT, "dist");
+  return Deno.env.get("HEDDLE_DIST") ?? join(ROOT, ".heddle/lab/dist");
 }
 
-/** Fetches Ansible; HEDDLE_ANSIBLE=newest takes the newest. Call it where there is a network. */
-export async function prepareFleet(): Promise<string> {
+let made: Promise<void> | undefined;
+
+/**
+ * Makes the release, unless HEDDLE_DIST names one, and fetches Ansible. Call it where there is a
+ * network.
+ */
+export async function prepareFleet(): Promise<void> {
+  await openAnsible();
+  if (Deno.env.get("HEDDLE_DIST") !== undefined) return;
+  const machine = { root: ROOT, own: Deno.build.arch };
+  // Once for all scenarios of a run: they are about the same programs.
+  await (made ??= writeRelease(parseBuildOptions(["--out", releaseOfLab()], machine)));
+}
+
+/** HEDDLE_ANSIBLE=newest takes the newest. */
+async function openAnsible(): Promise<string> {
   const newest = Deno.env.get("HEDDLE_ANSIBLE") === "newest";
   const toolchain = await openToolchain(newest ? NEWEST : OLDEST);
   if ("why" in toolchain) throw new Error(`There is no Ansible here: ${toolchain.why}`);
@@ -113,7 +139,8 @@ export async function prepareFleet(): Promise<string> {
 
 /** Boots one control, one machine of routers, and three nodes on two fabrics. */
 export async function fleetOf(lab: Lab, options: FleetOptions): Promise<Fleet> {
-  const bin = await prepareFleet();
+  const bin = await openAnsible();
+  const nodes = options.nodes ?? NODES;
   const folder = join(lab.folder, "fleet");
   await Deno.mkdir(join(folder, "group_vars"), { recursive: true });
   await Deno.writeTextFile(join(folder, "catalog.yaml"), options.catalog);
@@ -139,13 +166,13 @@ export async function fleetOf(lab: Lab, options: FleetOptions): Promise<Fleet> {
   await lab.boot(
     { name: "control-1" },
     { name: "router-1" },
-    ...["gpu-a-1", "gpu-a-2", "gpu-b-1"].map((name) => ({
+    ...nodes.map((name) => ({
       name,
       hardware: options.hardware?.[name] ?? H100,
     })),
   );
   const hosts = lab.nodes.map(({ name, address }) => `${name} ansible_host=${address}\n`).join("");
-  await Deno.writeTextFile(join(folder, "inventory.ini"), `${hosts}\n${INVENTORY}`);
+  await Deno.writeTextFile(join(folder, "inventory.ini"), `${hosts}\n${groupsOf(nodes)}`);
   return new Fleet(lab, { folder, bin });
 }
 

@@ -1,6 +1,8 @@
 /** Every scenario by its name, in the order in which `all` runs them. */
 import type { Scenario } from "./scenario.ts";
 import { badRelease } from "./scenarios/bad_release.ts";
+import { kills } from "./scenarios/kills.ts";
+import { nodeLoss } from "./scenarios/node_loss.ts";
 import { nodes } from "./scenarios/nodes.ts";
 import { systemdLauncher } from "./scenarios/systemd_launcher.ts";
 import { onboard } from "./scenarios/onboard.ts";
@@ -16,4 +18,6 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   upgrade,
   bad_release: badRelease,
   remove_node: removeNode,
+  node_loss: nodeLoss,
+  kills,
 };
