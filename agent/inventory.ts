@@ -18,12 +18,14 @@ import {
 import { cpuProblem } from "./core/host/cpu_flags.ts";
 import type { GpuClassOverride } from "./core/gpu/gpu_class.ts";
 import type { GpuUse } from "./core/gpu/gpu_release.ts";
+import { nearHcas, type PlacedHca } from "./core/host/pci_distance.ts";
 import type { LinkReadings } from "./core/health/link_fault.ts";
 import type { XidEvent } from "./core/health/xid.ts";
 import { addressesOf, type HostFacts, runsUnderWindows } from "./core/host/host_facts.ts";
 import { addressNotLocal, managementInterface } from "./core/host/management_interface.ts";
 import type { NodeProblem } from "./core/problem.ts";
 import type { DeclaredFabric } from "./core/rdma/declared_fabric.ts";
+import { type HcaPort, numaNode } from "./core/rdma/hca.ts";
 import { surveyRdma } from "./core/rdma/rdma_survey.ts";
 import { BootMemory } from "./edge/boot_memory.ts";
 import {
@@ -280,13 +282,26 @@ class HardwareDiscovery implements Discovery {
     ].flat();
     return {
       host,
-      gpus: gpus.gpus.map(encodeGpu),
+      gpus: gpus.gpus.map((gpu) => encodeGpu(gpu, nearHcas(gpu, this.#placedHcas(rdma.ports)))),
       driverVersion: gpus.driverVersion,
       hcas: rdma.ports.map(encodeHca),
       fabrics: rdma.fabrics.map(encodeFabric),
       modelDirs: this.#models.directories().map(encodeModelDir),
       problems: problems.map(encodeProblem),
     };
+  }
+
+  // What is no adapter for GPUs is near to nothing.
+  #placedHcas(ports: readonly HcaPort[]): readonly PlacedHca[] {
+    const { reading } = this.#rdma;
+    const names = new Set(ports.map(({ name }) => name));
+    return reading.kind !== "devices" ? [] : reading.devices
+      .filter(({ name }) => names.has(name))
+      .map((each) => ({
+        name: each.name,
+        path: each.devicePath,
+        numaNode: numaNode(each.numaNode),
+      }));
   }
 
   #addressProblems({ interfaces }: HostFacts): readonly NodeProblem[] {

@@ -45,6 +45,7 @@ export type NodeProblemReason =
   | "driver_hung"
   | "driver_missing"
   | "gpu_missing"
+  | "gpu_pcie_narrow"
   | "gpu_persistence_off"
   | "gpu_throttled"
   | "gpu_unidentified"

@@ -119,6 +119,7 @@ export class GpuWatch {
       mode: answer("mode"),
       health: answer("health"),
       recent: answer("recent"),
+      pcie: answer("pcie"),
       migInstances: this.#migInstances,
       topology: this.#topology?.answer ?? NOT_ASKED,
       nvlinks: this.#nvlinks?.statuses ?? new Map(),
@@ -217,6 +218,11 @@ export class GpuWatch {
     }
     await this.#askTopology(this.#tool, signal);
     await this.#askNvlinks(this.#tool, signal);
+    // Last: it is worth the least, and older captures do not have it.
+    if (this.#isDue(this.#groups.get("pcie")?.at, limits.slowAgeMs)) {
+      const answer = await this.#askGroup(this.#tool, "pcie", signal);
+      this.#groups.set("pcie", { answer, at: now() });
+    }
   }
 
   /** Asks which fields this driver knows, once per driver. False: nothing else can be asked. */

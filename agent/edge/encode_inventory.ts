@@ -5,8 +5,10 @@ import {
   type Fabric,
   FabricSchema,
   type Gpu,
+  GpuPlaceSchema,
   GpuSchema,
   type Hca,
+  HcaDistanceSchema,
   HcaSchema,
   LinkLayer,
   type ModelDir,
@@ -17,12 +19,16 @@ import {
   ProblemSchema,
 } from "@heddle/proto/gen/types";
 import type { GpuFacts } from "../core/gpu/gpu_facts.ts";
+import type { HcaDistance } from "../core/host/pci_distance.ts";
 import type { FoundFile } from "../core/host/model_files.ts";
 import type { Problem } from "../core/problem.ts";
 import type { UsableFabric } from "../core/rdma/fabric.ts";
 import type { HcaPort } from "../core/rdma/hca.ts";
 
-export function encodeGpu(gpu: GpuFacts): Gpu {
+/** `hcas` are the adapters near it, as far as that is known. */
+export function encodeGpu(gpu: GpuFacts, hcas: readonly HcaDistance[]): Gpu {
+  const { pcieWidth, pcieWidthMax } = gpu;
+  const placed = hcas.length > 0 || pcieWidth !== undefined || pcieWidthMax !== undefined;
   return create(GpuSchema, {
     index: gpu.index,
     uuid: gpu.uuid,
@@ -37,7 +43,16 @@ export function encodeGpu(gpu: GpuFacts): Gpu {
       nvlinkClique: gpu.nvlinkClique,
       utilizationPercent: gpu.utilizationPercent,
       temperatureCelsius: gpu.temperatureCelsius,
+      nvlinkDomain: gpu.nvlinkDomain,
     }),
+    ...(placed
+      ? {
+        place: create(GpuPlaceSchema, {
+          hcas: hcas.map((each) => create(HcaDistanceSchema, each)),
+          ...known({ pcieWidth, pcieWidthMax }),
+        }),
+      }
+      : {}),
     problems: gpu.problems.map(encodeProblem),
   });
 }
@@ -50,7 +65,12 @@ export function encodeHca(port: HcaPort): Hca {
     port: port.port,
     linkLayer: port.linkLayer === undefined ? LinkLayer.UNSPECIFIED : LINK_LAYERS[port.linkLayer],
     active: port.active,
-    ...known({ rateGbps: port.rateGbps, numaNode: port.numaNode }),
+    ...known({
+      rateGbps: port.rateGbps,
+      numaNode: port.numaNode,
+      roceGidIndex: port.roceGidIndex,
+      pciBusId: port.pciBusId,
+    }),
     fabric: port.fabric,
     problems: port.problems.map(encodeProblem),
   });

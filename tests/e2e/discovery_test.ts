@@ -102,6 +102,43 @@ Deno.test("inventory() tells all of a node with eight H100 on InfiniBand", async
   });
 });
 
+Deno.test("inventory() tells what is near a GPU, and the NVLink domain beyond its node", async () => {
+  const cluster = "7AB3C4D5-0000-0000-0000-000000000001";
+  const rack: FixtureNode = {
+    ...H100_NODE,
+    gpus: H100_NODE.gpus.map((group) => ({
+      ...group,
+      count: 4,
+      cells: {
+        "fabric.clusterUuid": cluster,
+        "fabric.cliqueId": "2",
+        "pcie.link.width.current": "8",
+      },
+    })),
+  };
+  await withNode(rack, async ({ discovery }) => {
+    const { gpus: [gpu], hcas: [hca], problems } = await discovery.inventory(never);
+    equal(gpu?.nvlinkDomain, `${cluster.toLowerCase()}/2`);
+    deepEqual(gpu?.place?.hcas.map(({ name, distance }) => `${name} ${distance}`), [
+      "mlx5_0 PIX",
+      "mlx5_1 NODE",
+    ]);
+    deepEqual([gpu?.place?.pcieWidth, gpu?.place?.pcieWidthMax], [8, 16]);
+    deepEqual(problems.map(({ reason }) => reason), ["gpu_pcie_narrow"]);
+    equal(hca?.pciBusId, "0000:10:00");
+  });
+  // One GPU alone has no matrix: sysfs knows where it is.
+  const alone = { ...rack, gpus: rack.gpus.map((group) => ({ ...group, count: 1, cells: {} })) };
+  await withNode(alone, async ({ discovery }) => {
+    const { gpus: [gpu] } = await discovery.inventory(never);
+    deepEqual(gpu?.place?.hcas.map(({ name, distance }) => `${name} ${distance}`), [
+      "mlx5_0 PHB",
+      "mlx5_1 PHB",
+    ]);
+    equal(gpu?.nvlinkDomain, undefined, "of all zeros is none");
+  });
+});
+
 Deno.test("inventory() of a machine with nothing says what is missing and what to do", async () => {
   await withNode({ driver: "", gpus: [], hcas: [], nvlink: "none" }, async ({ discovery }) => {
     const inventory = await discovery.inventory(never);

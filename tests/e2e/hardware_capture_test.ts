@@ -93,8 +93,11 @@ Deno.test("a folder that is no capture is refused with its name", async () => {
 Deno.test("inventoryTable() shows each GPU and port, and says what to do about problems", async () => {
   await withNode(async (_, options) => {
     const text = inventoryTable(await inspectHardware({ discovery: options }, never));
-    match(text, /\n +0 +h100-80g +NVIDIA H100 80GB HBM3 +81559 +9\.0 +0 +0 +0000:18:00 +row_remap/);
-    match(text, /\n +mlx5_1 +1 +InfiniBand +no +400 Gb\/s +0 +ib-a +no_subnet_manager/);
+    match(
+      text,
+      /\n +0 +h100-80g +NVIDIA H100 80GB HBM3 +81559 +9\.0 +0 +0 +0000:18:00 +16 +mlx5_0 PIX +row_remap/,
+    );
+    match(text, /\n +mlx5_1 +1 +InfiniBand +no +400 Gb\/s +0 +0000:11:00 +- +ib-a +no_subnet_manager/);
     match(text, /\n +ib-a +400 Gb\/s +degraded +mlx5_0\n/);
     match(text, /GPU 3 row_remap_pending: .*\n +→ Drain the node/);
   });

@@ -157,6 +157,8 @@ function gpuCells(spec: FixtureNode, gpu: FixtureGpu): Record<string, string> {
     "temperature.gpu": String(31 + (index % 4)),
     "power.draw": `${68 + index}.25`,
     "pstate": "P0",
+    "pcie.link.width.current": "16",
+    "pcie.link.width.max": "16",
     "mig.mode.current": major >= 8 ? "Disabled" : "[N/A]",
     "mig.mode.pending": major >= 8 ? "Disabled" : "[N/A]",
     "persistence_mode": "Enabled",

@@ -238,6 +238,7 @@ function partialProblems(readings: GpuReadings): NodeProblem[] {
     mode: readings.mode,
     health: readings.health,
     recent: readings.recent,
+    pcie: readings.pcie,
   };
   return Object.entries(groups).flatMap(([group, answer]): NodeProblem[] => {
     if (answer.kind !== "answered" || answer.failure === undefined) return [];

@@ -8,8 +8,9 @@ import { classifyGpu, type GpuKind } from "./gpu_class.ts";
 import { gpuProblems, rowOf } from "./gpu_problems.ts";
 import { cellOf, countOf, numberOf, type Row, textOf } from "../nvidia/nvidia_csv.ts";
 import { pciAddress, pciDeviceId } from "../nvidia/pci_address.ts";
+import { pcieWidths } from "./pcie_width.ts";
 import type { GpuReadings } from "./readings.ts";
-import type { Topology } from "../nvidia/topology.ts";
+import type { AdapterDistance, Topology } from "../nvidia/topology.ts";
 
 /** One GPU. Undefined is unknown, never zero. */
 export interface GpuFacts {
@@ -27,6 +28,13 @@ export interface GpuFacts {
   readonly nvlinkClique: number | undefined;
   /** Names the NVLink domain that spans nodes, `<clusterUuid>/<cliqueId>`; undefined for none. */
   readonly nvlinkDomain: string | undefined;
+  /** Adapters by their distance, as the topology has them; undefined: it is unknown. */
+  readonly adapters: readonly AdapterDistance[] | undefined;
+  /** Where sysfs has it on the PCI bus; undefined: unknown. */
+  readonly sysfsPath: string | undefined;
+  /** PCIe lanes that it uses, and that it could. */
+  readonly pcieWidth: number | undefined;
+  readonly pcieWidthMax: number | undefined;
   readonly utilizationPercent: number | undefined;
   readonly temperatureCelsius: number | undefined;
   /** Why placement must not use it. Empty means usable. */
@@ -88,6 +96,9 @@ function factsOf(from: {
     numaNode: onBus?.numaNode ?? topology?.numaNodes.get(index),
     nvlinkClique: from.cliques.get(index),
     nvlinkDomain: nvlinkDomainOf(rowOf(readings.recent, uuid)),
+    adapters: topology?.adapters.get(index),
+    sysfsPath: onBus?.path,
+    ...pcieWidths(rowOf(readings.pcie, uuid)),
     utilizationPercent: utilizationOf(live),
     temperatureCelsius: temperatureOf(live),
     problems: gpuProblems(uuid, row, kind, readings),

@@ -52,6 +52,7 @@ Deno.test("surveyGpus() never throws, invents no GPU, and calls none usable with
           mode: answer("mode", mode, code),
           health: answer("health", health, code),
           recent: answer("recent", recent, code),
+          pcie: answer("pcie", live, code),
           migInstances: new Map(),
           topology: { kind: "answered", value: parseTopology(recent), failure: undefined },
           nvlinks: new Map(),

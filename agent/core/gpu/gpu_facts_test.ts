@@ -45,6 +45,7 @@ function readings(over: Partial<GpuReadings> = {}): GpuReadings {
     mode: NOT_ASKED,
     health: NOT_ASKED,
     recent: NOT_ASKED,
+    pcie: NOT_ASKED,
     migInstances: new Map(),
     topology: NOT_ASKED,
     nvlinks: new Map(),
@@ -101,6 +102,10 @@ Deno.test("surveyGpus() tells all of a healthy GPU", () => {
     computeCapability: "9.0",
     numaNode: 1,
     nvlinkClique: 0,
+    adapters: [],
+    sysfsPath: undefined,
+    pcieWidth: undefined,
+    pcieWidthMax: undefined,
     nvlinkDomain: undefined,
     utilizationPercent: 97,
     temperatureCelsius: 64,
@@ -535,4 +540,20 @@ Deno.test("surveyGpus() keeps GPUs out whose NVLink fabric was seen not to work"
   const reason = (file: string) => reasons({ recent: answer("recent", fabricCells(file)) }).gpus;
   deepEqual(reason("fabric-in-progress.txt"), ["0 fabric_not_ready"]);
   deepEqual(reason("fabric-insufficient-resources.txt"), ["0 fabric_failed"]);
+});
+
+Deno.test("surveyGpus() tells a card with fewer PCIe lanes than it could use, and keeps it", () => {
+  const narrow = answer("pcie", "GPU-a, 16, 16\nGPU-b, 4, 16\n");
+  const survey = surveyGpus(readings({ pcie: narrow }));
+  deepEqual(survey.gpus.map(({ pcieWidth, pcieWidthMax }) => [pcieWidth, pcieWidthMax]), [
+    [16, 16],
+    [4, 16],
+  ]);
+  const [problem] = survey.problems.filter(({ reason }) => reason === "gpu_pcie_narrow");
+  match(problem?.detail ?? "", /on GPU 1 \(4 of 16\)/);
+  deepEqual(survey.gpus.flatMap(({ problems }) => problems), []);
+  // A cell without a number is unknown, and so is a machine that was never asked.
+  for (const pcie of [answer("pcie", "GPU-a, [N/A], 16\nGPU-b, 0, 16\n"), NOT_ASKED]) {
+    deepEqual(reasons({ pcie }).node, reasons({}).node);
+  }
 });

@@ -2,6 +2,7 @@
 
 import type { NodeProblem } from "../problem.ts";
 import { textOf } from "../nvidia/nvidia_csv.ts";
+import { pcieWidths } from "./pcie_width.ts";
 import { rowOf } from "./gpu_problems.ts";
 import type { GpuReadings } from "./readings.ts";
 
@@ -60,7 +61,26 @@ export function gpuWarnings(readings: GpuReadings): NodeProblem[] {
       remedy: "Check cooling and power supplies (nvidia-smi -q -d PERFORMANCE).",
     });
   }
-  return [...problems, ...faultWarnings(readings)];
+  return [...problems, ...narrowLinks(readings), ...faultWarnings(readings)];
+}
+
+/** Lanes do not fall away at idle, as the generation does; in a slot with fewer there are fewer. */
+function narrowLinks(readings: GpuReadings): NodeProblem[] {
+  const narrow = [...readings.known].flatMap(([uuid, row]) => {
+    const { pcieWidth = 0, pcieWidthMax = 0 } = pcieWidths(rowOf(readings.pcie, uuid));
+    return pcieWidth > 0 && pcieWidth < pcieWidthMax
+      ? [`${textOf(row, "index") ?? "?"} (${pcieWidth} of ${pcieWidthMax})`]
+      : [];
+  });
+  if (narrow.length === 0) return [];
+  return [{
+    reason: "gpu_pcie_narrow",
+    detail: `PCIe has fewer lanes than the card could use on GPU ${narrow.join(", ")}, so that ` +
+      "loading weights and traffic without NVLink are slower.",
+    remedy:
+      "Nothing, where the slot or riser has no more; else reseat the card, and compare with " +
+      "a node like it.",
+  }];
 }
 
 /** Faults that a GPU can live with until it is convenient. */

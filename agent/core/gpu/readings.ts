@@ -37,6 +37,7 @@ export interface GpuReadings {
   readonly mode: Answer<GpuRows>;
   readonly health: Answer<GpuRows>;
   readonly recent: Answer<GpuRows>;
+  readonly pcie: Answer<GpuRows>;
   /** MIG instances by UUID of their GPU. */
   readonly migInstances: ReadonlyMap<string, readonly string[]>;
   readonly topology: Answer<TopologyReading>;

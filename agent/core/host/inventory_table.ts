@@ -57,7 +57,7 @@ function nodeLines(inventory: Inventory): string {
 
 function gpuRows(gpus: readonly Gpu[]): string[][] {
   return [
-    ["GPU", "CLASS", "NAME", "MIB", "CAP", "NUMA", "NVLINK", "PCI", "STATE"],
+    ["GPU", "CLASS", "NAME", "MIB", "CAP", "NUMA", "NVLINK", "PCI", "LANES", "NEAR", "STATE"],
     ...gpus.map((gpu) => [
       String(gpu.index),
       gpu.gpuClass || "?",
@@ -65,8 +65,10 @@ function gpuRows(gpus: readonly Gpu[]): string[][] {
       text(gpu.memoryTotalMib),
       text(gpu.computeCapability),
       text(gpu.numaNode),
-      text(gpu.nvlinkClique, "-"),
+      nvlink(gpu),
       gpu.pciBusId || "?",
+      text(gpu.place?.pcieWidth),
+      near(gpu),
       state(gpu.problems),
     ]),
   ];
@@ -74,7 +76,7 @@ function gpuRows(gpus: readonly Gpu[]): string[][] {
 
 function hcaRows(hcas: readonly Hca[]): string[][] {
   return [
-    ["HCA", "PORT", "LAYER", "ACTIVE", "RATE", "NUMA", "FABRIC", "STATE"],
+    ["HCA", "PORT", "LAYER", "ACTIVE", "RATE", "NUMA", "PCI", "GID", "FABRIC", "STATE"],
     ...hcas.map((hca) => [
       hca.name,
       String(hca.port),
@@ -82,10 +84,29 @@ function hcaRows(hcas: readonly Hca[]): string[][] {
       hca.active ? "yes" : "no",
       rate(hca.rateGbps),
       text(hca.numaNode),
+      hca.pciBusId ?? "?",
+      text(hca.roceGidIndex, "-"),
       hca.fabric || "-",
       state(hca.problems),
     ]),
   ];
+}
+
+/** The clique, and the domain beyond the node in short: `0 of 7ab3…/2`. */
+function nvlink(gpu: Gpu): string {
+  const clique = text(gpu.nvlinkClique, "-");
+  const [cluster = "", number = ""] = gpu.nvlinkDomain?.split("/") ?? [];
+  return gpu.nvlinkDomain === undefined ? clique : `${clique} of ${cluster.slice(0, 4)}…/${number}`;
+}
+
+/** The adapters that are nearest, and how near those are: `mlx5_0,mlx5_1 PIX`. */
+function near(gpu: Gpu): string {
+  const hcas = gpu.place?.hcas ?? [];
+  const [nearest] = hcas;
+  if (nearest === undefined) return "?";
+  const names = hcas.filter(({ distance }) => distance === nearest.distance)
+    .map(({ name }) => name);
+  return `${names.join(",")} ${nearest.distance}`;
 }
 
 function problemLines(inventory: Inventory): string {

@@ -6,6 +6,8 @@ export interface PciFunction {
   /** As sysfs prints it, `0x030200`. */
   readonly pciClass: string;
   readonly numaNode: number | undefined;
+  /** Where sysfs has it below the bridges; undefined: it does not say. */
+  readonly path?: string | undefined;
   /** The kernel driver bound to it; undefined when none is. */
   readonly driver: string | undefined;
 }

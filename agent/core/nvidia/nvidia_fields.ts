@@ -5,7 +5,7 @@
  */
 
 /** Groups that are asked apart, so that each fails alone. */
-export type FieldGroup = "identity" | "live" | "mode" | "health" | "recent";
+export type FieldGroup = "identity" | "live" | "mode" | "health" | "recent" | "pcie";
 
 /** `name` is last in its group: it is free text, all others have a fixed shape. */
 export const FIELDS: Readonly<Record<FieldGroup, readonly string[]>> = {
@@ -23,6 +23,8 @@ export const FIELDS: Readonly<Record<FieldGroup, readonly string[]>> = {
     ...["uuid", "gpu_recovery_action", "fabric.state", "fabric.status", "fabric.cliqueId"],
     ...["fabric.clusterUuid", "fabric.health.summary"],
   ],
+  // The generation is not asked for: it falls whenever a GPU is idle.
+  pcie: ["uuid", "pcie.link.width.current", "pcie.link.width.max"],
 };
 
 /** Without these a row is worth nothing; every driver knows them. */

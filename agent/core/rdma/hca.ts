@@ -4,6 +4,8 @@
  * functions, which look like ordinary active InfiniBand ports and carry nothing.
  */
 
+import { functionOf } from "../host/pci_distance.ts";
+import { pciAddress } from "../nvidia/pci_address.ts";
 import type { HcaProblem } from "../problem.ts";
 import { type GidEntry, roceGidIndex } from "./gid.ts";
 
@@ -46,6 +48,8 @@ export interface HcaPort {
   readonly active: boolean;
   readonly rateGbps: number | undefined;
   readonly numaNode: number | undefined;
+  /** Normalised; undefined: unknown. */
+  readonly pciBusId: string | undefined;
   /** Entry of the GID table for RoCE v2 over IPv4; undefined for none, and for InfiniBand. */
   readonly roceGidIndex: number | undefined;
   /** The declared fabric it belongs to; empty for none. */
@@ -150,6 +154,7 @@ function judgePort(
     active: state === ACTIVE,
     rateGbps: rateGbps(port.rate),
     numaNode: numaNode(reading.numaNode),
+    pciBusId: pciAddress(functionOf(reading.devicePath) ?? ""),
     roceGidIndex: linkLayer === "ethernet" ? roceGidIndex(port.gids, addresses) : undefined,
     fabric: "",
     problems,

@@ -21,7 +21,8 @@ export async function readPci(sysfs: Sysfs): Promise<PciSurvey> {
     if (vendor !== NVIDIA && vendor !== MELLANOX) return undefined;
     const address = pciAddress(name);
     if (address === undefined) return undefined;
-    const [pciClass, numa, driver] = await Promise.all([
+    const [path, pciClass, numa, driver] = await Promise.all([
+      sysfs.target(`${folder}/${name}`),
       textAt(sysfs, `${folder}/${name}/class`),
       textAt(sysfs, `${folder}/${name}/numa_node`),
       sysfs.target(`${folder}/${name}/driver`),
@@ -31,6 +32,7 @@ export async function readPci(sysfs: Sysfs): Promise<PciSurvey> {
       vendor,
       pciClass: pciClass ?? "",
       numaNode: numaNode(numa),
+      path,
       driver: driver?.split("/").at(-1),
     };
   }));
