@@ -41,7 +41,7 @@ export interface ControlLinkOptions {
 export async function startControlLink(options: ControlLinkOptions): Promise<ControlLink> {
   const { settings, control, endpoints } = options;
   const file = new SnapshotFile(settings.stateDirectory);
-  const loads = new ModelLoads();
+  const loads = new ModelLoads((model) => endpoints.watched.models.get(model)?.slo);
   const stop = new AbortController();
   let confirmedAtMs: number | undefined;
   const saved = await file.load();

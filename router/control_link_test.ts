@@ -160,6 +160,35 @@ Deno.test("a router reports its revision and what it has in flight", async () =>
   while (report.replicas.length > 0) report = await s.control.nextReport();
 });
 
+Deno.test("a router reports how many requests missed what is promised of their model", async () => {
+  await using s = await setup();
+  const reported = Promise.withResolvers<void>();
+  s.engine.script(async (call) => {
+    // Several reports later than the 1 ms that is promised.
+    await reported.promise;
+    await HEALTHY(call, 0);
+  });
+  const models = [{ name: "m", aliases: [], sloTtftMs: 1 }, { name: "free", aliases: [] }];
+  s.control.say(snapshot(s.engine, { models }));
+  await using router = await s.router();
+  const ask = () => router.post("/v1/chat/completions", { ...CHAT, stream: true });
+  let answer = ask();
+  for (let early = await Promise.race([answer, s.engine.called(1)]); early !== undefined;) {
+    await early.body?.cancel();
+    answer = ask();
+    early = await Promise.race([answer, s.engine.called(1)]);
+  }
+  await s.control.nextReport();
+  await s.control.nextReport();
+  reported.resolve();
+  await (await answer).text();
+  let load = (await s.control.nextReport()).models.find(({ model }) => model === "m");
+  while (load === undefined || load.requests === 0) {
+    load = (await s.control.nextReport()).models.find(({ model }) => model === "m");
+  }
+  deepEqual([load.requests, load.failures, load.sloMisses], [1, 0, 1]);
+});
+
 Deno.test("a request for a sleeping model wakes it and is served once it is there", async () => {
   await using s = await setup();
   s.control.say(snapshot(s.engine, { models: [{ name: "m", wakeable: true }], endpoints: [] }));

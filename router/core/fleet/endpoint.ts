@@ -1,4 +1,5 @@
 /** An endpoint: a ready replica as the router sees it, wherever it was learnt. */
+import type { Slo } from "./slo.ts";
 
 /** Where an engine listens. */
 export interface Origin {
@@ -49,6 +50,8 @@ export interface Model {
   readonly wakeable: boolean;
   /** When the catalog first had it, in seconds since 1970. */
   readonly createdS: number;
+  /** Absent when nothing is promised. */
+  readonly slo?: Slo;
 }
 
 /** True when a connection to `a` is one to `b`: then faults of the one say something of the other. */

@@ -14,6 +14,7 @@ export interface ModelReport {
   readonly waiting: number;
   readonly requests: number;
   readonly failures: number;
+  readonly sloMisses: number;
 }
 
 export interface ReplicaReport {

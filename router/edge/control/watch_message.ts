@@ -89,6 +89,7 @@ function encodeEndpoint({ origin, maxModelLen, ...endpoint }: Endpoint): WireEnd
 }
 
 function decodeModel(wire: WireModel): Model {
+  const { sloTtftMs, sloTpotMs } = wire;
   return {
     name: wire.name,
     aliases: wire.aliases,
@@ -97,14 +98,22 @@ function decodeModel(wire: WireModel): Model {
     reason: wire.reason,
     wakeable: wire.wakeable,
     createdS: Number(wire.createdS),
+    ...(sloTtftMs === undefined && sloTpotMs === undefined ? {} : {
+      slo: {
+        ...(sloTtftMs === undefined ? {} : { ttftMs: sloTtftMs }),
+        ...(sloTpotMs === undefined ? {} : { tpotMs: sloTpotMs }),
+      },
+    }),
   };
 }
 
-function encodeModel({ createdS, ...model }: Model): WireModel {
+function encodeModel({ createdS, slo, ...model }: Model): WireModel {
   return create(ModelSchema, {
     ...model,
     aliases: [...model.aliases],
     fallbacks: [...model.fallbacks],
     createdS: BigInt(createdS),
+    ...(slo?.ttftMs === undefined ? {} : { sloTtftMs: slo.ttftMs }),
+    ...(slo?.tpotMs === undefined ? {} : { sloTpotMs: slo.tpotMs }),
   });
 }
