@@ -11,6 +11,7 @@ import { listAudit } from "./commands/audit.ts";
 import { apply } from "./commands/catalog/apply.ts";
 import { plan } from "./commands/catalog/plan.ts";
 import { listDecisions } from "./commands/decisions.ts";
+import { doctor } from "./commands/doctor.ts";
 import { explain } from "./commands/explain.ts";
 import { logs } from "./commands/logs.ts";
 import { pause, resume, retry } from "./commands/models/decide.ts";
@@ -31,6 +32,7 @@ const root = buildRouteMap({
   docs: { brief: "Heddle's command line: see and steer what the fleet serves" },
   routes: {
     status,
+    doctor,
     nodes: buildRouteMap({
       docs: { brief: "Machines that run an agent" },
       defaultCommand: "list",

@@ -18,6 +18,8 @@ export interface CtlContext extends CommandContext {
   /** All of standard input as text. */
   readonly readStdin: () => Promise<string>;
   readonly ask: Ask;
+  /** What was asked is done, and what it found is bad: the exit code is to say so. */
+  readonly fail: () => void;
 }
 
 /** Where the certificate commands read and write; the launcher permits these folders alone. */

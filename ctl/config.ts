@@ -11,6 +11,10 @@ const contextSchema = z.strictObject({
     "control's admin API, https://host:port, http only on loopback; or a list of them, one for each control",
   ),
   tls: tlsFilesSchema.optional().describe("the operator's certificate"),
+  endpoint: z.strictObject({
+    url: z.url({ protocol: /^https?$/ }).describe("where clients ask: the address of the routers"),
+    key_file: z.string().optional().describe("file with a client's key and nothing else"),
+  }).optional().describe("what `doctor` asks for one token"),
 });
 export type Context = z.output<typeof contextSchema>;
 

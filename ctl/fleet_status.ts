@@ -1,4 +1,4 @@
-/** Whether the fleet is well, what is not, and what to do about it: pure, from what control shows. */
+/** Whether the fleet is well, what is not, and what to do about it. */
 import type {
   GetVersionResponse,
   ModelView,
@@ -9,6 +9,7 @@ import type {
 import type { Problem } from "@heddle/proto/gen/types";
 import { decodeNodeState } from "@heddle/proto/node_state";
 import { decodeReplicaState } from "@heddle/proto/replica_state";
+import { type AdminClient, CALL_TIMEOUT_MS } from "./client.ts";
 import { plural } from "./plural.ts";
 
 /** Everything that `ctl status` asks control for. */
@@ -18,6 +19,19 @@ export interface Fleet {
   readonly models: readonly ModelView[];
   readonly replicas: readonly ReplicaView[];
   readonly routers: readonly RouterView[];
+}
+
+/** Asks for everything at once. */
+export async function fetchFleet(client: AdminClient): Promise<Fleet> {
+  const options = { timeoutMs: CALL_TIMEOUT_MS };
+  const [version, { nodes }, { models }, { replicas }, { routers }] = await Promise.all([
+    client.getVersion({}, options),
+    client.listNodes({}, options),
+    client.listModels({}, options),
+    client.listReplicas({}, options),
+    client.listRouters({}, options),
+  ]);
+  return { version, nodes, models, replicas, routers };
 }
 
 /** One thing that is not as it should be. */

@@ -30,6 +30,7 @@ export async function main(args: readonly string[]): Promise<number> {
     // Left unset: the library only fills in what nobody has decided.
     exitCode: undefined as number | string | null | undefined,
   };
+  let failed = false;
   const context: CtlContext = {
     process,
     io,
@@ -38,6 +39,7 @@ export async function main(args: readonly string[]): Promise<number> {
     folders: folders(),
     readStdin: () => new Response(Deno.stdin.readable).text(),
     ask: terminalAsk(io, interrupted.signal),
+    fail: () => failed = true,
   };
   if (args[0] === "complete") {
     io.out(await complete(app, args.slice(args[1] === "--" ? 2 : 1), context));
@@ -45,7 +47,7 @@ export async function main(args: readonly string[]): Promise<number> {
   }
   await run(app, asked(args), context);
   const code = Number(process.exitCode ?? 0);
-  if (code === 0) return 0;
+  if (code === 0) return failed ? EXIT_FAILED : 0;
   // The library's codes below zero say that the command line, not the command, was wrong.
   return code < 0 && code !== -1 ? EXIT_USAGE : EXIT_FAILED;
 }

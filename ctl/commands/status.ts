@@ -3,9 +3,8 @@ import { buildCommand } from "@stricli/core";
 import { stringify } from "yaml";
 import type { GetVersionResponse } from "@heddle/proto/gen/admin";
 
-import { type AdminClient, CALL_TIMEOUT_MS } from "../client.ts";
 import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
-import { type Concern, type Fleet, type FleetStatus, statusOf } from "../fleet_status.ts";
+import { type Concern, fetchFleet, type FleetStatus, statusOf } from "../fleet_status.ts";
 import { plural } from "../plural.ts";
 import { visible } from "../table.ts";
 import { show } from "../watch.ts";
@@ -48,18 +47,6 @@ export const status = buildCommand({
     });
   },
 });
-
-async function fetchFleet(client: AdminClient): Promise<Fleet> {
-  const options = { timeoutMs: CALL_TIMEOUT_MS };
-  const [version, { nodes }, { models }, { replicas }, { routers }] = await Promise.all([
-    client.getVersion({}, options),
-    client.listNodes({}, options),
-    client.listModels({}, options),
-    client.listReplicas({}, options),
-    client.listRouters({}, options),
-  ]);
-  return { version, nodes, models, replicas, routers };
-}
 
 function recordOf(version: GetVersionResponse, found: FleetStatus) {
   return {

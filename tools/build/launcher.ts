@@ -56,8 +56,8 @@ function comment(program: Program, form: LauncherForm): readonly string[] {
   if (program.moves === "ctl") {
     lines.push(
       "HEDDLE_CTL_CONFIG names another configuration file. `ca` alone may write, and only into",
-      "HEDDLE_CA, the folder of the authority, and HEDDLE_TLS, that of one certificate. `plan` and",
-      "`apply` may also read the files that they are given.",
+      "HEDDLE_CA, the folder of the authority, and HEDDLE_TLS, that of one certificate. `plan`,",
+      "`apply` and `doctor` may also read the files that they are given.",
     );
   }
   if (program.runsNvidiaSmi) {
@@ -103,7 +103,7 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
         'may="${HEDDLE_CA:-$config/ca}${HEDDLE_TLS:+,$HEDDLE_TLS}"',
         "given=",
         'case "${2:-}" in',
-        "  plan | apply)",
+        "  plan | apply | doctor)",
         '    for each in "$@"; do',
         // $1 is the entry.
         '      [ "$each" = "$1" ] || [ ! -f "$each" ] || given="$given,$each"',

@@ -41,6 +41,7 @@ class Machine {
       folders: { authority: this.authority, certificates: this.certificates },
       readStdin: () => Promise.resolve(stdin),
       ask: undefined,
+      fail: () => {},
     };
     await run(app, ["ca", ...args], context);
     return { out, err, failed: Number(process.exitCode ?? 0) !== 0 };

@@ -187,6 +187,7 @@ async function layCtl(options: LayoutOptions, authority: KeyPairPem): Promise<st
       name: CLUSTER,
       url: `https://127.0.0.1:${options.ports.controlAdmin}`,
       tls: await issueCertificate(authority, { role: "operator", name: "up", folder }),
+      endpoint: { url: `http://127.0.0.1:${options.ports.openai}` },
     }],
   });
 }

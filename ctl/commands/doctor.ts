@@ -1,0 +1,149 @@
+/** `ctl doctor`: everything between this terminal and a served token, in order. */
+import { buildCommand } from "@stricli/core";
+import { formatDurationMs } from "@heddle/common/duration";
+import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
+import { VERSION } from "@heddle/common/version";
+import { errorText } from "@heddle/proto/error";
+import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import { withClient } from "../client.ts";
+import type { Context } from "../config.ts";
+import { checkCertificate } from "../doctor/certificate.ts";
+import { type Check, failed, ok, warning } from "../doctor/check.ts";
+import { checkEndpoint } from "../doctor/endpoint.ts";
+import { checkFleet } from "../doctor/fleet.ts";
+import { fetchFleet, type Fleet } from "../fleet_status.ts";
+import { visible } from "../table.ts";
+
+interface DoctorFlags extends CommonFlags {
+  readonly endpoint?: string;
+  readonly keyFile?: string;
+  readonly json: boolean;
+}
+
+const MARKS = { ok: "ok", warning: "look", failed: "FAILED" } as const;
+
+export const doctor = buildCommand({
+  docs: {
+    brief: "Check everything between this terminal and a served token",
+    fullDescription:
+      "Goes from the configuration over control to one token of one model, and says " +
+      "what is wrong and what to do next. Exits with 1 when something failed.",
+  },
+  parameters: {
+    flags: {
+      ...COMMON_FLAGS,
+      endpoint: {
+        kind: "parsed",
+        parse: String,
+        optional: true,
+        placeholder: "url",
+        brief: "Where clients ask; by default `endpoint.url` of the context",
+      },
+      keyFile: {
+        kind: "parsed",
+        parse: String,
+        optional: true,
+        placeholder: "file",
+        brief: "A client's key; by default `endpoint.key_file` of the context",
+      },
+      json: { kind: "boolean", default: false, brief: "As JSON, once all is checked" },
+    },
+  },
+  async func(this: CtlContext, flags: DoctorFlags) {
+    const checks: Check[] = [];
+    for await (const check of examine(this, flags)) {
+      checks.push(check);
+      if (!flags.json) this.io.out(formatCheck(check));
+    }
+    if (flags.json) this.io.out(`${JSON.stringify(checks, null, 2)}\n`);
+    if (checks.some(({ state }) => state === "failed")) this.fail();
+  },
+});
+
+/** One line, and where there is something to do a second one. */
+export function formatCheck({ name, state, detail, next }: Check): string {
+  const line = `${MARKS[state].padEnd(8)}${visible(`${name}: ${detail}`)}\n`;
+  return next === "" ? line : `${line}        → ${visible(next)}\n`;
+}
+
+/** In order; what depends on something that failed is not looked at. */
+async function* examine(ctl: CtlContext, flags: DoctorFlags): AsyncGenerator<Check> {
+  let context: Context;
+  try {
+    context = await ctl.loadContext(flags.context);
+  } catch (error) {
+    yield failed("configuration", errorText(error), "docs/ctl.md says what it looks like");
+    return;
+  }
+  yield ok(
+    "configuration",
+    `context ${context.name}, control at ${[context.url].flat().join(", ")}`,
+  );
+  if (context.tls !== undefined) {
+    let material: TlsMaterial;
+    try {
+      material = await readTlsFiles(context.tls);
+      yield checkCertificate(material, Date.now());
+    } catch (error) {
+      yield failed("certificate", errorText(error), "heddle ca request and sign make one");
+      return;
+    }
+  }
+  const fleet = yield* checkControl(context);
+  if (fleet !== undefined) yield* checkFleet(fleet);
+  yield* clientSide(ctl, flags, { context, fleet });
+}
+
+async function* checkControl(context: Context): AsyncGenerator<Check, Fleet | undefined> {
+  const startedAt = performance.now();
+  try {
+    const fleet = await withClient(context, fetchFleet);
+    const { name, version } = fleet.version;
+    const took = formatDurationMs(Math.round(performance.now() - startedAt));
+    const detail = `${name || "control"} ${version} answered in ${took}`;
+    yield version === VERSION ? ok("control", detail) : warning(
+      "control",
+      `${detail}; this heddle is ${VERSION}`,
+      "use the heddle of control's version",
+    );
+    return fleet;
+  } catch (error) {
+    yield failed(
+      "control",
+      errorText(error),
+      "is heddle-control running there? journalctl -u heddle-control",
+    );
+    return undefined;
+  }
+}
+
+/** The way that clients go; it may be well while control is not. */
+async function* clientSide(
+  ctl: CtlContext,
+  flags: DoctorFlags,
+  known: { readonly context: Context; readonly fleet: Fleet | undefined },
+): AsyncGenerator<Check> {
+  const url = flags.endpoint ?? known.context.endpoint?.url;
+  if (url === undefined) {
+    yield warning(
+      "endpoint",
+      "not looked at: nothing says where clients ask",
+      "give --endpoint URL, or `endpoint.url` in ctl's configuration",
+    );
+    return;
+  }
+  const keyFile = flags.keyFile ?? known.context.endpoint?.key_file;
+  let key: string | undefined;
+  try {
+    key = keyFile === undefined ? undefined : (await Deno.readTextFile(keyFile)).trim();
+  } catch (error) {
+    yield failed(
+      "endpoint",
+      `cannot read the key: ${errorText(error)}`,
+      "the key file lies beside ctl's configuration",
+    );
+    return;
+  }
+  const serving = known.fleet?.models.find((model) => model.readyReplicas > 0)?.name;
+  yield* checkEndpoint({ url, key }, serving, ctl.signal);
+}

@@ -1,0 +1,146 @@
+import { deepEqual, equal, match } from "node:assert/strict";
+import { create } from "@bufbuild/protobuf";
+import {
+  GetVersionResponseSchema,
+  ModelViewSchema,
+  NodeViewSchema,
+  RouterViewSchema,
+} from "@heddle/proto/gen/admin";
+import { NodeState } from "@heddle/proto/gen/types";
+import { createIssuing, createLeaf, createRoot } from "@heddle/common/pki";
+import { formatCheck } from "../commands/doctor.ts";
+import type { Fleet } from "../fleet_status.ts";
+import { checkCertificate } from "./certificate.ts";
+import { type Check, failed, ok } from "./check.ts";
+import { checkEndpoint } from "./endpoint.ts";
+import { checkFleet } from "./fleet.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const NOW = Date.UTC(2026, 5, 1);
+
+async function certificateOf(role: "operator" | "router", validMs: number) {
+  const root = await createRoot({ cluster: "lab", validMs: 400 * DAY_MS, now: NOW });
+  const issuing = await createIssuing(root, { cluster: "lab", validMs: 300 * DAY_MS, now: NOW });
+  const leaf = await createLeaf(issuing, {
+    identity: { cluster: "lab", role, name: "ada" },
+    hosts: [],
+    validMs,
+    now: NOW,
+  });
+  return { cert: leaf.certificatePem, key: leaf.keyPem, ca: root.certificatePem };
+}
+
+Deno.test("doctor: a certificate that ended, ends soon, or is not an operator's", async () => {
+  const material = await certificateOf("operator", 30 * DAY_MS);
+  const at = (days: number) => checkCertificate(material, NOW + days * DAY_MS);
+  equal(at(1).state, "ok");
+  equal(at(20).state, "warning");
+  match(at(20).next, /heddle ca sign --role operator/);
+  match(at(31).detail, /operator\/ada ended 24h ago|operator\/ada ended 1d ago/);
+  equal(at(-1).state, "failed");
+  match(at(-1).next, /clock/);
+  const router = checkCertificate(await certificateOf("router", DAY_MS), NOW);
+  match(router.detail, /is not an operator's/);
+});
+
+const EMPTY: Fleet = {
+  version: create(GetVersionResponseSchema, { settled: true }),
+  nodes: [],
+  models: [],
+  replicas: [],
+  routers: [],
+};
+
+const states = (checks: readonly Check[]) => checks.map(({ name, state }) => `${name} ${state}`);
+
+Deno.test("doctor: a fleet without anything, with something, and well", () => {
+  deepEqual(states(checkFleet(EMPTY)), [
+    "settled ok",
+    "nodes failed",
+    "routers failed",
+    "models failed",
+  ]);
+  const some: Fleet = {
+    ...EMPTY,
+    nodes: [
+      create(NodeViewSchema, { name: "a", state: NodeState.READY }),
+      create(NodeViewSchema, { name: "b", state: NodeState.LOST }),
+    ],
+    models: [
+      create(ModelViewSchema, { name: "m", desiredReplicas: 1, readyReplicas: 1 }),
+      create(ModelViewSchema, { name: "n", desiredReplicas: 1, reason: "no room" }),
+    ],
+    routers: [create(RouterViewSchema, { name: "r", leased: true })],
+  };
+  deepEqual(states(checkFleet(some)), [
+    "settled ok",
+    "nodes warning",
+    "routers warning",
+    "models ok",
+    "model n warning",
+  ]);
+  equal(
+    checkFleet(some).map(formatCheck).at(-1),
+    "look    model n: 0 of 1 replica ready: no room\n        → heddle explain n\n",
+  );
+});
+
+async function withEndpoint(
+  answer: (path: string, request: Request) => Response | Promise<Response>,
+  test: (url: string) => Promise<void>,
+): Promise<void> {
+  const handler = (request: Request) => answer(new URL(request.url).pathname, request);
+  await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, handler);
+  await test(`http://127.0.0.1:${server.addr.port}/v1`);
+}
+
+async function all(url: string, key?: string, model?: string): Promise<readonly Check[]> {
+  return await Array.fromAsync(
+    checkEndpoint({ url, key }, model, new AbortController().signal),
+  );
+}
+
+const json = (body: unknown, status = 200) => Response.json(body, { status });
+const error = (code: string, status: number) => json({ error: { message: "No.", code } }, status);
+
+Deno.test("doctor: an endpoint that serves, by the first way that the model knows", async () => {
+  const asked: string[] = [];
+  await withEndpoint((path) => {
+    asked.push(path);
+    if (path === "/v1/models") return json({ data: [{ id: "bert" }] });
+    return path === "/v1/embeddings" ? json({}) : error("route_unsupported", 400);
+  }, async (url) => deepEqual(states(await all(url)), ["endpoint ok", "token ok"]));
+  deepEqual(asked, ["/v1/models", "/v1/chat/completions", "/v1/completions", "/v1/embeddings"]);
+});
+
+Deno.test("doctor: an endpoint that wants a key, has no model, fails, or is not there", async () => {
+  await withEndpoint(() => error("invalid_api_key", 401), async (url) => {
+    const [check, ...more] = await all(url);
+    deepEqual([check?.state, more], ["failed", []]);
+    match(check?.detail ?? "", /401 invalid_api_key: No\.$/);
+    match(check?.next ?? "", /--key-file/);
+  });
+  await withEndpoint(() => json({ data: [] }), async (url) => {
+    deepEqual(states(await all(url)), ["endpoint ok", "token failed"]);
+  });
+  await withEndpoint(
+    (path) =>
+      path === "/v1/models"
+        ? json({ data: [{ id: "m" }] })
+        : new Response("<html>", { status: 502 }),
+    async (url) => {
+      const [, token] = await all(url, "k", "m");
+      match(token?.detail ?? "", /^m answers 502, and not in the API's form$/);
+      equal(token?.next, "heddle explain m");
+    },
+  );
+  await withEndpoint(() => json({ surprise: 1 }), async (url) => {
+    deepEqual(states(await all(url)), ["endpoint failed"]);
+  });
+  deepEqual(states(await all("http://127.0.0.1:9")), ["endpoint failed"]);
+});
+
+Deno.test("doctor: what others say moves no cursor and adds no line", () => {
+  equal(formatCheck(ok("a", "b\n\x1b[2Jc")), "ok      a: b [2Jc\n");
+  equal(formatCheck(failed("a", "b", "c")).split("\n").length, 3);
+});

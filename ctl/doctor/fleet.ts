@@ -1,0 +1,64 @@
+/** Is there, by what control says, anything that could serve? */
+import type { Fleet } from "../fleet_status.ts";
+import { statusOf } from "../fleet_status.ts";
+import { plural } from "../plural.ts";
+import { type Check, failed, ok, warning } from "./check.ts";
+
+/** One check each for nodes, routers and models. */
+export function checkFleet(fleet: Fleet): readonly Check[] {
+  return [checkSettled(fleet), checkNodes(fleet), checkRouters(fleet), ...checkModels(fleet)];
+}
+
+function checkSettled({ version }: Fleet): Check {
+  return version.settled ? ok("settled", "control knows what runs") : warning(
+    "settled",
+    "control waits for the nodes it knows before it starts or withdraws anything",
+    "wait a minute; heddle nodes shows who is missing",
+  );
+}
+
+function checkNodes(fleet: Fleet): Check {
+  const { nodes, gpus } = statusOf(fleet);
+  const ready = nodes["ready"] ?? 0;
+  if (fleet.nodes.length === 0) {
+    return failed("nodes", "none has registered", "start heddle-agent on one: docs/agent.md");
+  }
+  const detail = `${ready} of ${fleet.nodes.length} ready, ${gpus.free} of ${
+    plural(gpus.all, "GPU")
+  } free`;
+  if (ready === 0) return failed("nodes", detail, "heddle nodes says why");
+  const well = ready === fleet.nodes.length && gpus.unusable === 0;
+  return well ? ok("nodes", detail) : warning("nodes", detail, "heddle status names what is wrong");
+}
+
+function checkRouters({ routers }: Fleet): Check {
+  const leased = routers.filter((router) => router.leased);
+  const detail = `${leased.length} of ${plural(routers.length, "router")} report`;
+  if (leased.length === 0) {
+    return failed("routers", detail, "is heddle-router@1 running, and can it reach control?");
+  }
+  return leased.every((router) => router.current)
+    ? ok("routers", detail)
+    : warning("routers", `${detail}; not all have what control published`, "heddle routers");
+}
+
+function checkModels({ models }: Fleet): readonly Check[] {
+  if (models.length === 0) {
+    return [failed("models", "the catalog has none", "docs/catalog.md says how to declare one")];
+  }
+  const short = models.filter((model) => model.readyReplicas < model.desiredReplicas);
+  const serving = models.filter((model) => model.readyReplicas > 0);
+  const summary = `${serving.length} of ${plural(models.length, "model")} serving`;
+  const next = short.length === 0 ? "" : `heddle explain ${short[0]?.name}`;
+  return [
+    serving.length > 0 ? ok("models", summary) : failed("models", summary, next),
+    ...short.map((model) => {
+      const why = model.reason === "" ? "" : `: ${model.reason}`;
+      return warning(
+        `model ${model.name}`,
+        `${model.readyReplicas} of ${plural(model.desiredReplicas, "replica")} ready${why}`,
+        `heddle explain ${model.name}`,
+      );
+    }),
+  ];
+}
