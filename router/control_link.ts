@@ -6,7 +6,7 @@ import { logger } from "@heddle/common/log";
 import { delay, spawnTask } from "@heddle/common/task";
 import type { UsageRecord } from "./core/request/usage_record.ts";
 import { ControlClient } from "./edge/control/control_client.ts";
-import { reportLoop } from "./edge/control/reporter.ts";
+import { type ReplicaReport, reportLoop } from "./edge/control/reporter.ts";
 import { SnapshotFile } from "./edge/control/snapshot_file.ts";
 import type { Settings } from "./settings/settings.ts";
 import type { Endpoints } from "./endpoints.ts";
@@ -73,9 +73,7 @@ export async function startControlLink(options: ControlLinkOptions): Promise<Con
       rpc: () => client.rpc,
       source: {
         applied: () => endpoints.watched.revision,
-        replicas: () =>
-          endpoints.replicas().filter(({ inFlight }) => inFlight > 0)
-            .map(({ replicaId, inFlight }) => ({ replicaId, inFlight })),
+        replicas: () => replicaReports(endpoints),
         models: () => loads.since(options.queue().waiting),
         arrived(models, others) {
           loads.reported(models);
@@ -104,6 +102,16 @@ export async function startControlLink(options: ControlLinkOptions): Promise<Con
       await file.close();
     },
   };
+}
+
+/** Replicas with nothing of this router need no word. */
+function replicaReports(endpoints: Endpoints): readonly ReplicaReport[] {
+  return endpoints.replicas().filter(({ inFlight }) => inFlight > 0).map((replica) => ({
+    replicaId: replica.replicaId,
+    inFlight: replica.inFlight,
+    // A number of 32 bits on the wire.
+    reservedTokens: Math.min(Math.round(replica.reservedTokens), 2 ** 32 - 1),
+  }));
 }
 
 async function watchAge(

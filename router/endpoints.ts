@@ -1,23 +1,14 @@
 /**
  * The endpoints with their present: the routing table in force and, beside it, what only this
- * router knows of each endpoint (requests in flight, breaker). A new table keeps the present of
- * every endpoint that it still has; one that left it lives on until its last request has ended.
+ * router knows of each replica. A new table keeps the present of every endpoint that it still has;
+ * one that left it lives on until its last request has ended.
  *
  * This is the one writer of both.
  */
-import {
-  after,
-  type Breaker,
-  type BreakerState,
-  CLOSED,
-  sent,
-  settle,
-  withdrawn,
-} from "./core/fleet/breaker.ts";
-import { type Endpoint, sameOrigin } from "./core/fleet/endpoint.ts";
+import type { ModelFullness } from "./core/admission/admission.ts";
+import type { BreakerState } from "./core/fleet/breaker.ts";
+import type { Endpoint } from "./core/fleet/endpoint.ts";
 import type { Judgement } from "./core/fleet/judgement.ts";
-import type { Candidate } from "./core/schedule/candidate.ts";
-import { type Pick, pick } from "./core/schedule/pick.ts";
 import {
   apply,
   EMPTY_TABLE,
@@ -26,27 +17,53 @@ import {
   type TableFold,
   type TableUpdate,
 } from "./core/fleet/table.ts";
-
-interface Live {
-  endpoint: Endpoint;
-  inFlight: number;
-  /** What the other routers have there, as control last told. */
-  othersInFlight: number;
-  breaker: Breaker;
-  busyUntil: number;
-}
+import type { EngineSample } from "./core/load/engine_sample.ts";
+import {
+  type FirstTokenLine,
+  type FirstTokens,
+  lineOf,
+  measured,
+  NO_FIRST_TOKENS,
+} from "./core/load/first_token.ts";
+import { Replica } from "./core/load/replica.ts";
+import { fullnessOf, type SaturationTargets } from "./core/load/saturation.ts";
+import type { Ask } from "./core/schedule/ask.ts";
+import { type Pick, pick, type Picked } from "./core/schedule/pick.ts";
 
 /** A request's place at an endpoint. Disposing it frees the place, once. */
 export interface Slot extends Disposable {
   readonly endpoint: Endpoint;
+  /** Why this one. */
+  readonly picked: Picked;
+  /** The first token came. */
+  firstToken(): void;
+  /** The engine says how much of the prompt it had in its cache. */
+  cached(tokens: number): void;
   /** Tells what the try says of the endpoint; a slot without a judgement says nothing. */
   judge(judgement: Judgement): void;
 }
 
 export interface ReplicaPresent {
   readonly replicaId: string;
+  readonly model: string;
   readonly inFlight: number;
+  readonly reservedTokens: number;
   readonly breaker: BreakerState;
+  /** Requests in flight at which it is full. */
+  readonly capacity: number;
+  /** What the engine said last, and how long ago; undefined when it never did. */
+  readonly engine: { readonly sample: EngineSample; readonly ageMs: number } | undefined;
+  /** Blocks of prompts that its cache is thought to have, and how right that has been, 0 to 1. */
+  readonly prefixBlocks: number;
+  readonly prefixTrust: number;
+}
+
+export interface SchedulingOptions {
+  /** What an engine said longer ago than this is not known any more. */
+  readonly staleMs: number;
+  readonly targets: SaturationTargets;
+  /** A replica's capacity where the operator set it, by model. */
+  readonly capacityOf: (model: string) => number | undefined;
 }
 
 export interface EndpointsOptions {
@@ -56,12 +73,18 @@ export interface EndpointsOptions {
   readonly now: () => number;
   /** In [0,1). */
   readonly random: () => number;
+  readonly scheduling: SchedulingOptions;
+  /** Tells what a prompt's cached part was thought to be, and was. */
+  readonly onCached?: (expectedTokens: number, foundTokens: number) => void;
 }
 
 export class Endpoints {
   readonly #options: EndpointsOptions;
-  readonly #live = new Map<string, Live>();
+  readonly #live = new Map<string, Replica>();
+  /** How soon first tokens come, over all replicas of a model. */
+  readonly #firstTokens = new Map<string, FirstTokens>();
   readonly #waiters = new Set<() => void>();
+  readonly #listeners = new Set<() => void>();
   #fold: TableFold = { table: EMPTY_TABLE, pending: [] };
   #table: Table;
   #heard = false;
@@ -96,11 +119,17 @@ export class Endpoints {
     this.#table = overlay(this.#fold.table, this.#options.fixed);
     this.#reconcile();
     for (const wake of [...this.#waiters]) wake();
+    for (const tell of this.#listeners) tell();
   }
 
   /** Drops the chunks of a snapshot whose stream broke off. */
   forgetPending(): void {
     this.#fold = { table: this.#fold.table, pending: [] };
+  }
+
+  /** Calls `listener` after every change of what there is, or of what the other routers have there. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
   }
 
   /** Resolves at the next change of the table, or when `signal` aborts. */
@@ -123,94 +152,157 @@ export class Endpoints {
   }
 
   /** Chooses an endpoint of `model` and takes a place there. */
-  take(model: string, tried: ReadonlySet<string>): Slot | Extract<Pick, { kind: "none" }> {
+  take(model: string, ask: Ask): Slot | Extract<Pick, { kind: "none" }> {
     const now = this.#options.now();
-    const candidates: Candidate[] = [];
-    for (const endpoint of this.#table.byModel.get(model) ?? []) {
-      const live = this.#live.get(endpoint.replicaId);
-      if (live !== undefined) candidates.push(live);
-    }
-    const picked = pick({ candidates, wanted: { tried }, chance: this.#options.random(), now });
-    return picked.kind === "none" ? picked : this.#slot(picked.endpoint);
+    const options = {
+      promptTokens: ask.promptTokens,
+      blocks: ask.blocks,
+      usual: this.#usual(model, now),
+      ...this.#settings(model),
+    };
+    const candidates = this.#replicasOf(model).map((replica) => replica.candidate(options, now));
+    const picked = pick({
+      candidates,
+      wanted: ask,
+      weights: ask.weights,
+      chance: this.#options.random(),
+      now,
+    });
+    return picked.kind === "none" ? picked : this.#slot(picked, ask);
   }
 
   /** Takes what the other routers have in flight; who is not named has nothing. */
-  setOthers(others: readonly { readonly replicaId: string; readonly inFlight: number }[]): void {
-    for (const live of this.#live.values()) live.othersInFlight = 0;
-    for (const { replicaId, inFlight } of others) {
-      const live = this.#live.get(replicaId);
-      if (live !== undefined) live.othersInFlight += inFlight;
+  setOthers(
+    others: readonly {
+      readonly replicaId: string;
+      readonly inFlight: number;
+      readonly reservedTokens: number;
+    }[],
+  ): void {
+    const byId = new Map<string, { inFlight: number; reservedTokens: number }>();
+    for (const { replicaId, inFlight, reservedTokens } of others) {
+      const sum = byId.get(replicaId) ?? { inFlight: 0, reservedTokens: 0 };
+      sum.inFlight += inFlight;
+      sum.reservedTokens += reservedTokens;
+      byId.set(replicaId, sum);
     }
+    for (const [id, { load }] of this.#live) load.setOthers(byId.get(id) ?? NOTHING);
+    for (const tell of this.#listeners) tell();
+  }
+
+  /** Takes what an engine said of its load. */
+  observe(replicaId: string, sample: EngineSample): void {
+    this.#live.get(replicaId)?.observe(sample, this.#options.now());
+  }
+
+  /** How full the replicas of `model` are that may be used. */
+  fullness(model: string): ModelFullness {
+    const now = this.#options.now();
+    const { staleMs, capacity, targets } = this.#settings(model);
+    let own = 0;
+    const replicas = this.#replicasOf(model).flatMap((replica) => {
+      own += replica.load.inFlight;
+      if (replica.endpoint.draining || replica.breaker(now).kind === "open") return [];
+      const present = replica.load.present(now, staleMs);
+      return [{
+        inFlight: replica.load.all,
+        capacity: replica.capacity(capacity),
+        waiting: present.waiting,
+        kvUsage: present.kvUsage,
+      }];
+    });
+    return { ...fullnessOf(replicas, targets), own };
   }
 
   /** Every replica as it is now, also one that has left the table and still has requests. */
   replicas(): readonly ReplicaPresent[] {
     const now = this.#options.now();
-    return [...this.#live].map(([replicaId, { inFlight, breaker }]) => ({
+    return [...this.#live].map(([replicaId, replica]) => ({
       replicaId,
-      inFlight,
-      breaker: settle(breaker, now).kind,
+      model: replica.endpoint.model,
+      inFlight: replica.load.inFlight,
+      reservedTokens: replica.load.reservedTokens,
+      breaker: replica.breaker(now).kind,
+      capacity: replica.capacity(this.#settings(replica.endpoint.model).capacity),
+      engine: replica.load.told(now),
+      prefixBlocks: replica.prefixes.size,
+      prefixTrust: replica.prefixes.trust,
     }));
   }
 
+  #settings(model: string) {
+    const { staleMs, targets, capacityOf } = this.#options.scheduling;
+    return { staleMs, targets, capacity: capacityOf(model) };
+  }
+
+  #replicasOf(model: string): readonly Replica[] {
+    const found: Replica[] = [];
+    for (const { replicaId } of this.#table.byModel.get(model) ?? []) {
+      const replica = this.#live.get(replicaId);
+      if (replica !== undefined) found.push(replica);
+    }
+    return found;
+  }
+
+  #usual(model: string, now: number): FirstTokenLine {
+    return lineOf(this.#firstTokens.get(model) ?? NO_FIRST_TOKENS, now);
+  }
+
   #reconcile(): void {
-    for (const [id, live] of this.#live) {
-      if (!this.#table.endpoints.has(id) && live.inFlight === 0) this.#live.delete(id);
+    for (const [id, replica] of this.#live) {
+      if (!this.#table.endpoints.has(id) && replica.load.inFlight === 0) this.#live.delete(id);
     }
     for (const [id, endpoint] of this.#table.endpoints) {
-      const live = this.#live.get(id);
-      if (live === undefined) {
-        this.#live.set(id, {
-          endpoint,
-          inFlight: 0,
-          othersInFlight: 0,
-          breaker: CLOSED,
-          busyUntil: 0,
-        });
-        continue;
-      }
-      // Another address is another engine to connect to: the old one's faults say nothing of it.
-      if (!sameOrigin(live.endpoint.origin, endpoint.origin)) live.breaker = CLOSED;
-      live.endpoint = endpoint;
+      const replica = this.#live.get(id);
+      if (replica === undefined) this.#live.set(id, new Replica(endpoint));
+      else replica.moved(endpoint);
+    }
+    for (const model of this.#firstTokens.keys()) {
+      if (!this.#table.models.has(model)) this.#firstTokens.delete(model);
     }
   }
 
-  #slot(endpoint: Endpoint): Slot {
-    const live = this.#live.get(endpoint.replicaId);
-    if (live === undefined) throw new Error(`No live state for ${endpoint.replicaId}`);
-    const { now } = this.#options;
-    live.inFlight++;
-    const probing = settle(live.breaker, now()).kind === "half_open";
-    live.breaker = sent(live.breaker, now());
+  #slot(picked: Picked, { blocks, promptTokens, tokens, streamed }: Ask): Slot {
+    const { endpoint, cachedTokens } = picked.candidate;
+    const { replicaId, model } = endpoint;
+    const replica = this.#live.get(replicaId);
+    if (replica === undefined) throw new Error(`No live state for ${replicaId}`);
+    const { now, onCached } = this.#options;
+    const expected = replica.cachedTokens(blocks, promptTokens);
+    const uncached = promptTokens - cachedTokens;
+    const work = replica.load.begin({ tokens, uncached, streamed }, now());
+    if (blocks !== undefined) replica.prefixes.add(blocks.hashes);
+    const probing = replica.send(now());
     let judged = false;
     let released = false;
     return {
       endpoint,
+      picked,
+      firstToken: () => {
+        const at = now();
+        if (!replica.load.firstToken(work, at)) return;
+        const sums = this.#firstTokens.get(model) ?? NO_FIRST_TOKENS;
+        const sample = { tokens: work.ahead, ms: at - work.sentAt };
+        this.#firstTokens.set(model, measured(sums, sample, at));
+      },
+      cached: (found) => {
+        replica.prefixes.learn(expected, found);
+        onCached?.(cachedTokens, found);
+      },
       judge: (judgement) => {
         judged = true;
-        judge(live, judgement, now());
+        replica.judge(judgement, now());
       },
       [Symbol.dispose]: () => {
         if (released) return;
         released = true;
-        live.inFlight--;
-        if (probing && !judged) live.breaker = withdrawn(live.breaker);
-        const gone = !this.#table.endpoints.has(endpoint.replicaId);
-        if (gone && live.inFlight === 0) this.#live.delete(endpoint.replicaId);
+        replica.load.end(work);
+        if (probing && !judged) replica.withdraw();
+        const gone = !this.#table.endpoints.has(replicaId);
+        if (gone && replica.load.inFlight === 0) this.#live.delete(replicaId);
       },
     };
   }
 }
 
-function judge(live: Live, { kind, retryAfterMs }: Judgement, now: number): void {
-  if (kind === "busy") {
-    // It answered, so it lives; only its queue is full.
-    live.breaker = withdrawn(live.breaker);
-    live.busyUntil = Math.max(live.busyUntil, now + Math.min(retryAfterMs, BUSY_MAX_MS));
-    return;
-  }
-  live.breaker = after(live.breaker, { kind, retryAfterMs }, now);
-}
-
-/** Longest time for which a full engine is asked last: its queue moves faster than it thinks. */
-const BUSY_MAX_MS = 30_000;
+const NOTHING = { inFlight: 0, reservedTokens: 0 };

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Endpoint } from "./core/fleet/endpoint.ts";
 import type { Judgement } from "./core/fleet/judgement.ts";
 import { EMPTY_TABLE, type TableUpdate } from "./core/fleet/table.ts";
-import { candidate } from "./core/schedule/candidate_fake.ts";
+import { candidate, onlyInFlight, wanted } from "./core/schedule/candidate_fake.ts";
 import { Endpoints, type Slot } from "./endpoints.ts";
 
 const MODEL = {
@@ -28,6 +28,26 @@ function update(sequence: number, ids: readonly number[]): TableUpdate {
     settledNodes: [],
     settled: true,
   };
+}
+
+const ASK = {
+  ...wanted(),
+  blocks: { hashes: [1, 2, 3], head: 1 },
+  profile: "chat",
+  weights: onlyInFlight,
+} as const;
+
+function endpointsAt(now: () => number): Endpoints {
+  return new Endpoints({
+    fixed: EMPTY_TABLE,
+    now,
+    random: () => 0.5,
+    scheduling: {
+      staleMs: 6_000,
+      targets: { kvUsage: 0.9, waiting: 8 },
+      capacityOf: () => undefined,
+    },
+  });
 }
 
 type Action =
@@ -61,7 +81,7 @@ const actions: fc.Arbitrary<Action[]> = fc.array(
 Deno.test("Endpoints counts each request exactly once, whatever happens to it and to the table", () => {
   fc.assert(fc.property(actions, (steps) => {
     let now = 0;
-    const endpoints = new Endpoints({ fixed: EMPTY_TABLE, now: () => now, random: () => 0.5 });
+    const endpoints = endpointsAt(() => now);
     const held: Slot[] = [];
     const expected = new Map<string, number>();
     let sequence = 1;
@@ -69,7 +89,7 @@ Deno.test("Endpoints counts each request exactly once, whatever happens to it an
     endpoints.apply(update(sequence, [0, 1, 2]));
     for (const step of steps) {
       if (step.kind === "take") {
-        const taken = endpoints.take("m", new Set());
+        const taken = endpoints.take("m", ASK);
         if (!("endpoint" in taken)) continue;
         const { replicaId } = taken.endpoint;
         ok(table.has(replicaId), "a replica that left the table got a request");
@@ -100,9 +120,9 @@ Deno.test("Endpoints counts each request exactly once, whatever happens to it an
 });
 
 Deno.test("Endpoints keeps a replica's breaker over an update, and drops it with the address", () => {
-  const endpoints = new Endpoints({ fixed: EMPTY_TABLE, now: () => 0, random: () => 0 });
+  const endpoints = endpointsAt(() => 0);
   endpoints.apply(update(1, [0]));
-  const slot = endpoints.take("m", new Set());
+  const slot = endpoints.take("m", ASK);
   ok("endpoint" in slot);
   slot.judge({ kind: "connect", retryAfterMs: 0 });
   slot[Symbol.dispose]();

@@ -7,6 +7,8 @@ import type { Model } from "./core/fleet/endpoint.ts";
 import { WORKS } from "./core/fleet/judgement.ts";
 import type { Outcome, OutcomeReason } from "./core/request/outcome.ts";
 import type { ParsedRequest } from "./core/request/request.ts";
+import type { Ask } from "./core/schedule/ask.ts";
+import { type Circumstances, explanation } from "./core/schedule/explanation.ts";
 import type { Reply } from "./edge/client/reply.ts";
 import type { RouterMetrics, Server } from "./edge/observe/router_metrics.ts";
 import type { RequestTrace, TryTrace } from "./edge/observe/traces.ts";
@@ -29,6 +31,9 @@ export interface ForwardOptions {
   /** Best first; at least one. */
   readonly models: readonly Model[];
   readonly startedAt: number;
+  readonly ask: Omit<Ask, "tried">;
+  /** How it was admitted, for a client that may ask why it was sent where it was; else undefined. */
+  readonly explain: Omit<Circumstances, "profile"> | undefined;
   readonly trace?: RequestTrace | undefined;
 }
 
@@ -74,17 +79,29 @@ export async function forward(
     const tried = new Set<string>();
     for (;;) {
       const from = parts.now();
-      const taken = parts.endpoints.take(model.name, tried);
+      const taken = parts.endpoints.take(model.name, { ...options.ask, tried });
       parts.metrics.stage("schedule", parts.now() - from);
       if (!("endpoint" in taken)) break;
       using slot = taken;
       tried.add(slot.endpoint.replicaId);
+      explain(reply, slot, { ...options, tried });
       const end = progress.after(slot, await progress.tryAt(reply, slot));
       if (end !== undefined) return end;
     }
     if (tried.size === 0) progress.nothingToTry(model);
   }
   return progress.exhausted();
+}
+
+/** Said anew for each try: of several, the last one counts. */
+function explain(
+  reply: Reply,
+  slot: Slot,
+  { explain, ask, tried }: ForwardOptions & { readonly tried: ReadonlySet<string> },
+): void {
+  if (explain === undefined) return;
+  const about = { ...explain, profile: ask.profile };
+  reply.remark("x-heddle-explain", explanation(slot.picked, { ...ask, tried }, about));
 }
 
 class Progress {
@@ -104,7 +121,8 @@ class Progress {
     this.#parts = parts;
   }
 
-  tryAt(reply: Reply, { endpoint }: Slot): Promise<Relayed> {
+  tryAt(reply: Reply, slot: Slot): Promise<Relayed> {
+    const { endpoint } = slot;
     const { request, requestId, headers, spool, trace } = this.#options;
     this.#try = trace?.tryAt(endpoint);
     const { timeouts, pool } = this.#parts;
@@ -119,13 +137,15 @@ class Progress {
       requestId,
       clientHeaders: { ...headers, ...this.#try?.headers },
       ...waits(request, timeouts),
-      onContent: this.#contentClock({ model: endpoint.model, replica: endpoint.replicaId }),
+      onContent: this.#contentClock(slot),
     });
   }
 
   /** Judges the replica by what happened, and returns the request's end when this was it. */
   after(slot: Slot, relayed: Relayed): Forwarded | undefined {
     this.#try?.end(wordFor(relayed));
+    const cached = relayed.kind === "failed" ? undefined : relayed.work?.usage?.cachedTokens;
+    if (cached !== undefined) slot.cached(cached);
     switch (relayed.kind) {
       case "served":
         slot.judge(WORKS);
@@ -172,12 +192,15 @@ class Progress {
     return !failure.retryable || this.#suspects >= SUSPECT_TRIES_MAX;
   }
 
-  #contentClock(from: Server): () => void {
+  #contentClock(slot: Slot): () => void {
     const { metrics, now } = this.#parts;
+    const from: Server = { model: slot.endpoint.model, replica: slot.endpoint.replicaId };
+    const { stream } = this.#options.request;
     let last: number | undefined;
     return () => {
       const at = now();
       if (last === undefined) {
+        if (stream) slot.firstToken();
         this.#firstContentMs = at - this.#options.startedAt;
         metrics.firstContent(from, this.#firstContentMs);
       } else metrics.contentGap(from, at - last);

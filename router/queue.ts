@@ -1,7 +1,10 @@
 /**
- * Admission: a bound on requests in flight, and the place where a request waits for a model that
- * is asleep. Every request that enters leaves through the slot it was given, whatever happens.
+ * Admission, with its waits: for a model that is asleep, and for room at its replicas. Every request
+ * that enters leaves through the place it was given, whatever happens.
  */
+import { Admission, type ModelFullness, type WaitingCount } from "./core/admission/admission.ts";
+import type { Bounds, Ticket, WaitReason } from "./core/admission/model_queue.ts";
+import { expired, full } from "./core/admission/refusals.ts";
 import type { Model } from "./core/fleet/endpoint.ts";
 import { CLIENT_CLOSED, next, refuse, type Step } from "./core/request/outcome.ts";
 import type { Resolved } from "./core/schedule/resolve.ts";
@@ -12,6 +15,8 @@ export interface Fleet {
   serves(model: string): boolean;
   /** The model as the table in force knows it. */
   model(name: string): Model | undefined;
+  /** How full the model's replicas are. */
+  fullness(model: string): ModelFullness;
   /** Resolves at the next change of the table, or when `signal` aborts. */
   changed(signal: AbortSignal): Promise<void>;
   /** Asks control to start a sleeping model; never throws. */
@@ -22,18 +27,31 @@ export interface QueueOptions {
   readonly fleet: Fleet;
   readonly requestsInFlightMax: number;
   readonly holdMs: number;
+  readonly bounds: Bounds;
+  /** Milliseconds, monotonic. */
+  readonly now: () => number;
 }
+
+/** What a request brings to its admission. */
+export type Entry = Omit<Ticket, "enteredAt">;
 
 /** A request that was let in, with its place. */
 export interface Admitted extends Disposable {
   /** Models that have an endpoint, best first. */
   readonly models: readonly Model[];
+  /** How long it waited for room, in ms, and why. */
+  readonly waitedMs: number;
+  readonly why: WaitReason;
+  /** What it cost in tokens, which its tenant is charged instead of the estimate. */
+  settle(tokens: number): void;
 }
 
 /** What a client is told to wait when nothing says how long it takes. */
 const RETRY_AFTER_S = 5;
 /** Starting a model takes long: asking again every few seconds helps nobody. */
 const RETRY_AFTER_WAKING_S = 30;
+/** While requests wait, how often it is looked whether any may go that no other event would tell. */
+const LOOK_MS = 100;
 
 const SHUTTING_DOWN = {
   reason: "shutting_down",
@@ -41,24 +59,55 @@ const SHUTTING_DOWN = {
   retryAfterS: 1,
 } as const;
 
+interface Place {
+  readonly why: WaitReason;
+  readonly waitedMs: number;
+  /** Gives it back; `tokens` is what the request cost, if known. */
+  readonly end: (tokens: number | undefined) => void;
+}
+
 export class Queue {
   readonly #options: QueueOptions;
-  readonly #waiting = new Map<string, number>();
-  #inFlight = 0;
+  readonly #admission: Admission;
+  readonly #held = new Map<string, number>();
+  /** Who waits for room, and is to be told. */
+  readonly #waiters = new Map<Ticket, () => void>();
   readonly #closing = new AbortController();
+  #inFlight = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: QueueOptions) {
     this.#options = options;
+    const { bounds, fleet } = options;
+    this.#admission = new Admission({ bounds, fullness: (model) => fleet.fullness(model) });
   }
 
-  /** Requests between their admission and their end. */
+  /** Requests between their arrival here and their end. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
-  /** Requests held for each model that is asleep. */
+  /** Requests that wait, for each model: held while it is asleep, or queued for room. */
   get waiting(): ReadonlyMap<string, number> {
-    return this.#waiting;
+    const counts = new Map(this.#held);
+    for (const { model, requests } of this.#admission.waiting()) {
+      counts.set(model, (counts.get(model) ?? 0) + requests);
+    }
+    return counts;
+  }
+
+  /** Requests held for each model that is asleep. */
+  get held(): ReadonlyMap<string, number> {
+    return this.#held;
+  }
+
+  /** Requests queued for room. */
+  queued(): readonly WaitingCount[] {
+    return this.#admission.waiting();
+  }
+
+  saturations(): readonly { readonly model: string; readonly saturation: number }[] {
+    return this.#admission.saturations(this.#options.now());
   }
 
   /** From now on no request is held for a model, and those that are held are let go. */
@@ -66,8 +115,15 @@ export class Queue {
     this.#closing.abort();
   }
 
-  /** Lets a request in, once one of its models has an endpoint, or says why not. */
-  async admit(resolved: Resolved, gone: AbortSignal): Promise<Step<Admitted>> {
+  /** The replicas, or what they say of themselves, have changed. */
+  lookAgain(): void {
+    this.#admission.lookAgain();
+    this.#admission.prune((model) => this.#options.fleet.model(model) !== undefined);
+    for (const model of this.#admission.waitingModels) this.#pump(model);
+  }
+
+  /** Lets a request in, once one of its models has an endpoint and room there, or says why not. */
+  async admit(resolved: Resolved, entry: Entry, gone: AbortSignal): Promise<Step<Admitted>> {
     if (this.#inFlight >= this.#options.requestsInFlightMax) {
       return refuse({
         reason: "in_flight_full",
@@ -82,15 +138,107 @@ export class Queue {
       released = true;
     };
     try {
-      const models = await this.#modelsThatServe(resolved, gone);
-      if (models.kind === "end") release();
-      return models.kind === "end"
-        ? models
-        : next({ models: models.value, [Symbol.dispose]: release });
+      const admitted = await this.#admit(resolved, { entry, release }, gone);
+      if (admitted.kind === "end") release();
+      return admitted;
     } catch (error) {
       release();
       throw error;
     }
+  }
+
+  async #admit(
+    resolved: Resolved,
+    { entry, release }: { readonly entry: Entry; readonly release: () => void },
+    gone: AbortSignal,
+  ): Promise<Step<Admitted>> {
+    const models = await this.#modelsThatServe(resolved, gone);
+    if (models.kind === "end") return models;
+    const [first] = models.value;
+    if (first === undefined) throw new Error("Admission found no model and did not say so");
+    const place = await this.#place(first.name, entry, gone);
+    if (place.kind === "end") return place;
+    const { why, waitedMs, end } = place.value;
+    let ended = false;
+    let tokens: number | undefined;
+    return next({
+      models: models.value,
+      why,
+      waitedMs,
+      settle: (used) => {
+        tokens = used;
+      },
+      [Symbol.dispose]: () => {
+        if (ended) return;
+        ended = true;
+        end(tokens);
+        release();
+      },
+    });
+  }
+
+  /** Waits for room. Whoever is let in after having left gives the place back at once. */
+  async #place(model: string, entry: Entry, gone: AbortSignal): Promise<Step<Place>> {
+    const { now } = this.#options;
+    const ticket: Ticket = { ...entry, enteredAt: now() };
+    const end = (tokens: number | undefined) => {
+      this.#admission.end(model, ticket, { tokens, now: now() });
+      this.#pump(model);
+    };
+    const entered = this.#admission.enter(model, ticket, ticket.enteredAt);
+    if (entered.kind === "let_in") return next({ why: "none", waitedMs: 0, end });
+    if (entered.kind === "full") return refuse(full(model, entry.band, entered));
+    const waited = await this.#wait(model, ticket, gone);
+    const waitedMs = now() - ticket.enteredAt;
+    if (waited === "let_in") return next({ why: entered.why, waitedMs, end });
+    if (waited === "gone") return CLIENT_CLOSED;
+    const estimateMs = this.#admission.estimateMs(model, entry.band, now());
+    return refuse(expired(model, entry.band, { waitedMs, estimateMs }));
+  }
+
+  #wait(model: string, ticket: Ticket, gone: AbortSignal): Promise<"let_in" | "gone" | "expired"> {
+    return new Promise((resolve) => {
+      const settle = (how: "let_in" | "gone" | "expired") => {
+        clearTimeout(timer);
+        gone.removeEventListener("abort", left);
+        this.#waiters.delete(ticket);
+        if (this.#waiters.size === 0) this.#stopLooking();
+        if (how !== "let_in") this.#admission.leave(model, ticket);
+        resolve(how);
+      };
+      const left = () => settle("gone");
+      const timer = setTimeout(
+        () => settle("expired"),
+        this.#options.bounds[ticket.band].waitMsMax,
+      );
+      this.#waiters.set(ticket, () => settle("let_in"));
+      gone.addEventListener("abort", left);
+      if (gone.aborted) left();
+      else this.#lookLater();
+    });
+  }
+
+  #pump(model: string): void {
+    for (const ticket of this.#admission.pump(model, this.#options.now())) {
+      const letIn = this.#waiters.get(ticket);
+      if (letIn === undefined) throw new Error("A request was let in that does not wait");
+      letIn();
+    }
+  }
+
+  #stopLooking(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Headroom fades and heads starve with time alone. */
+  #lookLater(): void {
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      for (const model of this.#admission.waitingModels) this.#pump(model);
+      if (this.#waiters.size > 0) this.#lookLater();
+    }, LOOK_MS);
   }
 
   async #modelsThatServe(
@@ -116,7 +264,7 @@ export class Queue {
   }
 
   async #hold(model: string, done: () => boolean, gone: AbortSignal): Promise<void> {
-    this.#waiting.set(model, (this.#waiting.get(model) ?? 0) + 1);
+    this.#held.set(model, (this.#held.get(model) ?? 0) + 1);
     const expired = new AbortController();
     const timer = setTimeout(() => expired.abort(), this.#options.holdMs);
     const signal = AbortSignal.any([gone, expired.signal, this.#closing.signal]);
@@ -124,9 +272,9 @@ export class Queue {
       while (!done() && !signal.aborted) await this.#options.fleet.changed(signal);
     } finally {
       clearTimeout(timer);
-      const left = (this.#waiting.get(model) ?? 1) - 1;
-      if (left > 0) this.#waiting.set(model, left);
-      else this.#waiting.delete(model);
+      const left = (this.#held.get(model) ?? 1) - 1;
+      if (left > 0) this.#held.set(model, left);
+      else this.#held.delete(model);
     }
   }
 }

@@ -3,6 +3,8 @@ import type { Model } from "./core/fleet/endpoint.ts";
 import { type Admitted, Queue } from "./queue.ts";
 
 const HOLD_MS = 60_000;
+const BOUNDS = { requestsMax: 10, bytesMax: 1_000, waitMsMax: 60_000, promoteAfterMs: 60_000 };
+const ENTRY = { band: "silver", tenant: "t", tokens: 10, bytes: 10 } as const;
 
 function model(name: string, over: Partial<Model> = {}): Model {
   return {
@@ -23,7 +25,10 @@ class Fleet {
   #waiters: (() => void)[] = [];
 
   serves = (name: string) => this.serving.has(name);
+  /** Requests that each model's replicas take together. */
+  capacity = 100;
   model = () => undefined;
+  fullness = () => ({ saturation: 0, capacity: this.capacity, own: 0 });
   wake = (name: string) => this.wakes.push(name);
   changed = (signal: AbortSignal) =>
     new Promise<void>((resolve) => {
@@ -38,7 +43,13 @@ class Fleet {
 }
 
 function queueOf(fleet: Fleet, requestsInFlightMax = 10): Queue {
-  return new Queue({ fleet, requestsInFlightMax, holdMs: HOLD_MS });
+  return new Queue({
+    fleet,
+    requestsInFlightMax,
+    holdMs: HOLD_MS,
+    bounds: { platinum: BOUNDS, gold: BOUNDS, silver: BOUNDS, bronze: BOUNDS },
+    now: () => performance.now(),
+  });
 }
 
 function asked(first: Model, ...more: Model[]) {
@@ -55,19 +66,19 @@ Deno.test("Queue lets a request in while there is room, and takes its place back
   const fleet = new Fleet();
   fleet.start("m");
   const queue = queueOf(fleet, 1);
-  const first = await queue.admit(asked(model("m")), HERE);
+  const first = await queue.admit(asked(model("m")), ENTRY, HERE);
   if (first.kind === "end") throw new Error(first.outcome.reason);
-  const second = await queue.admit(asked(model("m")), HERE);
+  const second = await queue.admit(asked(model("m")), ENTRY, HERE);
   equal(second.kind === "end" && second.outcome.reason, "in_flight_full");
   first.value[Symbol.dispose]();
   first.value[Symbol.dispose]();
   equal(queue.inFlight, 0);
-  equal((await queue.admit(asked(model("m")), HERE)).kind, "next");
+  equal((await queue.admit(asked(model("m")), ENTRY, HERE)).kind, "next");
 });
 
 Deno.test("Queue refuses a model that has no endpoint and cannot be woken, with control's reason", async () => {
   const queue = queueOf(new Fleet());
-  const step = await queue.admit(asked(model("m", { reason: "no node fits" })), HERE);
+  const step = await queue.admit(asked(model("m", { reason: "no node fits" })), ENTRY, HERE);
   if (step.kind === "next") throw new Error("let in");
   deepEqual(step.outcome, {
     reason: "model_unavailable",
@@ -81,7 +92,7 @@ Deno.test("Queue refuses a model that has no endpoint and cannot be woken, with 
 Deno.test("Queue offers only models that have an endpoint, in order", async () => {
   const fleet = new Fleet();
   fleet.start("b");
-  const step = await queueOf(fleet).admit(asked(model("a"), model("b")), HERE);
+  const step = await queueOf(fleet).admit(asked(model("a"), model("b")), ENTRY, HERE);
   deepEqual(step.kind === "next" && names(step.value), ["b"]);
   deepEqual(fleet.wakes, []);
 });
@@ -89,7 +100,11 @@ Deno.test("Queue offers only models that have an endpoint, in order", async () =
 Deno.test("Queue wakes a sleeping model, but does not wait for it while a fallback can serve", async () => {
   const fleet = new Fleet();
   fleet.start("b");
-  const step = await queueOf(fleet).admit(asked(model("a", { wakeable: true }), model("b")), HERE);
+  const step = await queueOf(fleet).admit(
+    asked(model("a", { wakeable: true }), model("b")),
+    ENTRY,
+    HERE,
+  );
   deepEqual(step.kind === "next" && names(step.value), ["b"]);
   deepEqual(fleet.wakes, ["a"]);
 });
@@ -97,7 +112,7 @@ Deno.test("Queue wakes a sleeping model, but does not wait for it while a fallba
 Deno.test("Queue holds a request until its model has started", async () => {
   const fleet = new Fleet();
   const queue = queueOf(fleet);
-  const pending = queue.admit(asked(model("m", { wakeable: true })), HERE);
+  const pending = queue.admit(asked(model("m", { wakeable: true })), ENTRY, HERE);
   deepEqual([...queue.waiting], [["m", 1]]);
   fleet.start("other");
   fleet.start("m");
@@ -109,8 +124,8 @@ Deno.test("Queue holds a request until its model has started", async () => {
 Deno.test("Queue lets a held request go when its client leaves, and when the router stops", async () => {
   const leave = new AbortController();
   const queue = queueOf(new Fleet());
-  const left = queue.admit(asked(model("m", { wakeable: true })), leave.signal);
-  const stopped = queue.admit(asked(model("m", { wakeable: true })), HERE);
+  const left = queue.admit(asked(model("m", { wakeable: true })), ENTRY, leave.signal);
+  const stopped = queue.admit(asked(model("m", { wakeable: true })), ENTRY, HERE);
   equal(queue.waiting.get("m"), 2);
   leave.abort();
   const gone = await left;

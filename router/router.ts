@@ -1,8 +1,10 @@
 /** Wires a router's parts together, starts them, and stops them in order. */
 import type { Registry } from "prom-client";
+import xxhash from "xxhash-wasm";
 import { type Address, formatAddress, isLoopback } from "@heddle/common/address";
 import { HeddleError } from "@heddle/proto/error";
 import { logger } from "@heddle/common/log";
+import type { Hash64 } from "./core/affinity/blocks.ts";
 import type { Settings } from "./settings/settings.ts";
 import { OPEN_LIMITS } from "./core/request/limit.ts";
 import type { UsageRecord } from "./core/request/usage_record.ts";
@@ -19,6 +21,7 @@ import { type ControlLink, startControlLink } from "./control_link.ts";
 import { Endpoints } from "./endpoints.ts";
 import { handle, type HandleParts } from "./handle.ts";
 import { Queue } from "./queue.ts";
+import { startScraping } from "./scraping.ts";
 import { staticTable } from "./static_table.ts";
 
 export interface Router {
@@ -70,6 +73,7 @@ export async function startRouter(
     },
   };
   const release = async () => {
+    core.scraping[Symbol.dispose]();
     pool[Symbol.dispose]();
     await link?.stop();
   };
@@ -107,15 +111,30 @@ interface Core {
   readonly queue: Queue;
   readonly pool: UpstreamPool;
   readonly link: ControlLink | undefined;
+  readonly scraping: Disposable;
+  /** Prompt tokens that caches were thought to have, and had, since the start. */
+  readonly cached: { readonly expected: number; readonly found: number };
+  readonly hash: Hash64;
 }
 
 async function startCore(settings: Settings): Promise<Core> {
   const { control, timeouts } = settings;
   const now = () => performance.now();
+  const { scheduling, admission } = settings;
+  const cached = { expected: 0, found: 0 };
   const endpoints = new Endpoints({
     fixed: await staticTable(settings, Date.now()),
     now,
     random: Math.random,
+    scheduling: {
+      staleMs: STALE_SCRAPES * scheduling.scrapeMs,
+      targets: admission.targets,
+      capacityOf: (model) => admission.capacities.get(model),
+    },
+    onCached: (expected, found) => {
+      cached.expected += expected;
+      cached.found += found;
+    },
   });
   const pool = createUpstreamPool({
     ...UPSTREAM_DEFAULTS,
@@ -130,18 +149,30 @@ async function startCore(settings: Settings): Promise<Core> {
     fleet: {
       serves: (model) => endpoints.serves(model),
       model: (name) => endpoints.table.models.get(name),
+      fullness: (model) => endpoints.fullness(model),
       changed: (signal) => endpoints.changed(signal),
       wake: (model) => link?.wake(model),
     },
     requestsInFlightMax: settings.requestsInFlightMax,
     holdMs: timeouts.holdMs,
+    bounds: admission.bounds,
+    now,
   });
-  return { now, endpoints, queue, pool, link };
+  endpoints.onChange(() => queue.lookAgain());
+  const scraping = startScraping({ endpoints, pool, queue, intervalMs: scheduling.scrapeMs });
+  const { h64Raw: hash } = await xxhash();
+  return { now, endpoints, queue, pool, link, scraping, cached, hash };
 }
 
+/** A model is sampled by what its replicas said at most so many scrapes ago. */
+const STALE_SCRAPES = 3;
+
 /** What of the parts is the same for as long as the router runs. */
-function partsOf(settings: Settings, { endpoints, pool, queue, now }: Core) {
+function partsOf(settings: Settings, { endpoints, pool, queue, now, hash }: Core) {
   return {
+    hash,
+    profiles: settings.scheduling.profiles,
+    bandPolicy: settings.admission.policy,
     endpoints,
     pool,
     queue,
@@ -211,10 +242,13 @@ function loadKeyring({ keyFile }: Settings): Promise<Keyring> {
   return keyFile === undefined ? Promise.resolve(OPEN_KEYRING) : readKeyring(keyFile);
 }
 
-function present({ endpoints, queue, pool, link }: Core): Present {
+function present({ endpoints, queue, pool, link, cached }: Core): Present {
   return {
     inFlight: () => queue.inFlight,
-    waiting: () => queue.waiting,
+    held: () => queue.held,
+    queued: () => queue.queued(),
+    saturations: () => queue.saturations(),
+    cached: () => cached,
     replicas: () => endpoints.replicas(),
     connections: () => pool.connections(),
     control: link,

@@ -5,6 +5,8 @@
 import type { IncomingMessage } from "node:http";
 import { logger } from "@heddle/common/log";
 import { reservedTokens } from "./core/admission/reserved_tokens.ts";
+import { type BandPolicy, standingOf } from "./core/admission/standing.ts";
+import type { Hash64 } from "./core/affinity/blocks.ts";
 import { parseForm } from "./core/form/form_request.ts";
 import { ANONYMOUS, type Caller } from "./core/request/caller.ts";
 import { forwardedHeaders } from "./core/request/forwarded_headers.ts";
@@ -13,6 +15,8 @@ import { CLIENT_CLOSED, next, type Outcome, refuse, type Step } from "./core/req
 import { type ParsedRequest, parseRequest, type RequestPolicy } from "./core/request/request.ts";
 import type { InferenceRoute } from "./core/request/route.ts";
 import type { UsageRecord } from "./core/request/usage_record.ts";
+import { askOf } from "./core/schedule/ask.ts";
+import type { ProfileWeights } from "./core/schedule/routing_profile.ts";
 import { type Resolved, resolveModel } from "./core/schedule/resolve.ts";
 import type { Usage } from "./core/usage.ts";
 import { type BodyLimits, readBody } from "./edge/body_reader.ts";
@@ -43,6 +47,9 @@ export interface ServeParts extends ForwardParts {
   /** Undefined unless OpenTelemetry is switched on. */
   readonly traces: Traces | undefined;
   readonly queue: Queue;
+  readonly bandPolicy: BandPolicy;
+  readonly profiles: ProfileWeights;
+  readonly hash: Hash64;
   /** Gets exactly one record for each request. */
   readonly account: (record: UsageRecord) => void;
 }
@@ -110,9 +117,20 @@ async function travel(exchange: Exchange, parts: ServeParts, begun: Begun): Prom
   if (reserved.kind === "end") return { ...readable, outcome: reserved.outcome };
   using reservation = reserved.value;
   using _heartbeats = parsed.value.stream ? reply.keepAlive() : undefined;
-  const admitted = timed("admit", await parts.queue.admit(resolved.value, reply.gone));
+  const [first] = resolved.value.models;
+  const wishes = { caller: caller.value, headers: request.headers, request: parsed.value };
+  const standing = standingOf({
+    ...wishes,
+    model: first.name,
+    bytes: received.kind === "json" ? received.bytes.length : 0,
+  }, parts.bandPolicy);
+  const admitted = timed(
+    "admit",
+    await parts.queue.admit(resolved.value, standing, reply.gone),
+  );
   if (admitted.kind === "end") return { ...readable, outcome: admitted.outcome };
-  using _place = admitted.value;
+  using place = admitted.value;
+  parts.metrics.waited(first.name, standing.band, place.waitedMs);
   const forwarded = timed(
     "forward",
     await forward(reply, {
@@ -120,13 +138,29 @@ async function travel(exchange: Exchange, parts: ServeParts, begun: Begun): Prom
       spool: received.kind === "form" ? received.spool : undefined,
       headers: forwardedHeaders(route, request.headers),
       requestId,
-      models: admitted.value.models,
+      models: place.models,
+      ask: askOf(
+        { ...wishes, modelProfile: first.routingProfile },
+        parts.profiles,
+        parts.hash,
+      ),
+      explain: caller.value.mayExplain && asks(request.headers["x-heddle-explain"])
+        ? { band: standing.band, waitedMs: place.waitedMs, why: place.why }
+        : undefined,
       ...begun,
     }, parts),
   );
   const usage = usageOf(parsed.value, forwarded).usage;
-  if (usage !== undefined) reservation.settle(usage);
+  if (usage !== undefined) {
+    reservation.settle(usage);
+    place.settle(usage.promptTokens + usage.completionTokens);
+  }
   return { ...readable, forwarded, outcome: forwarded.outcome };
+}
+
+/** A header that is there and does not say no. */
+function asks(header: string | string[] | undefined): boolean {
+  return header !== undefined && header !== "0" && header !== "false";
 }
 
 /** A body as it came, and what must go with it. */

@@ -17,6 +17,7 @@ export function conflictsOf(config: Config): readonly Complaint[] {
     ...durationConflicts(config),
     ...browserConflicts(config),
     ...mediaConflicts(config),
+    ...schedulingConflicts(config),
   ];
 }
 
@@ -127,4 +128,20 @@ function mediaConflicts({ requests }: Config): readonly Complaint[] {
   return fetch !== "hosts" && hosts.length > 0
     ? [[path, `with fetch: ${fetch} no host is looked at; want fetch: hosts`]]
     : [];
+}
+
+function schedulingConflicts({ scheduling, admission }: Config): readonly Complaint[] {
+  const found: Complaint[] = [];
+  const scrapeMs = parseDurationMs(scheduling.scrape_interval) ?? NaN;
+  if (scrapeMs > 0 && scrapeMs < 100) {
+    found.push([["scheduling", "scrape_interval"], "want at least 100ms, or 0s for never"]);
+  }
+  const named = new Set<string>();
+  for (const [index, { name }] of admission.models.entries()) {
+    if (named.has(name)) {
+      found.push([["admission", "models", index, "name"], `"${name}" stands twice`]);
+    }
+    named.add(name);
+  }
+  return found;
 }

@@ -4,6 +4,7 @@ import { duration, size } from "@heddle/common/duration";
 import { tlsFilesSchema } from "@heddle/common/mtls_files";
 import { parseNetwork } from "../core/request/network.ts";
 import { parsedAddress, parseOrigin } from "./parse.ts";
+import { admissionSchema, schedulingSchema } from "./scheduling_fields.ts";
 
 const modelName = () => z.string().min(1).max(256);
 
@@ -120,6 +121,8 @@ export const fieldsSchema = z.strictObject({
   }).prefault({}).describe("Browsers; off unless origins are listed"),
   requests_in_flight_max: z.int().positive().default(20_000)
     .describe("Most requests at one time; more are refused with 429"),
+  scheduling: schedulingSchema,
+  admission: admissionSchema,
   timeouts: timeoutsSchema.prefault({}).describe("Waits, none of which bounds a whole answer"),
   shutdown_timeout: duration().default("30s")
     .describe("How long requests in flight may go on after SIGTERM"),

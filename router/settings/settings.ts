@@ -5,6 +5,12 @@ import type { TlsFiles } from "@heddle/common/mtls_files";
 import { HeddleError } from "@heddle/proto/error";
 import type { Config } from "./fields.ts";
 import { parseOrigin } from "./parse.ts";
+import {
+  admissionOf,
+  type AdmissionSettings,
+  schedulingOf,
+  type SchedulingSettings,
+} from "./scheduling.ts";
 import type { Origin } from "../core/fleet/endpoint.ts";
 import type { CorsPolicy } from "../core/policy/cors.ts";
 import { type Network, parseNetwork } from "../core/request/network.ts";
@@ -59,6 +65,8 @@ export interface Settings {
   readonly requestPolicy: RequestPolicy;
   readonly cors: CorsPolicy;
   readonly requestsInFlightMax: number;
+  readonly scheduling: SchedulingSettings;
+  readonly admission: AdmissionSettings;
   readonly timeouts: Timeouts;
   readonly shutdownMs: number;
   readonly snapshotAgeWarningMs: number;
@@ -94,6 +102,8 @@ export function settingsOf(config: Config, hostname: string): Settings {
     },
     cors: { origins: new Set(config.cors.origins) },
     requestsInFlightMax: config.requests_in_flight_max,
+    scheduling: schedulingOf(config, { ms, bytes }),
+    admission: admissionOf(config, { ms, bytes }),
     timeouts: {
       connectMs: ms(config.timeouts.connect),
       firstByteMs: ms(config.timeouts.first_byte),

@@ -49,6 +49,8 @@ export async function startRouterUnderTest(setup: RouterSetup): Promise<RouterUn
     })),
     cors: { origins: ["https://app.example"] },
     shutdown_timeout: "1s",
+    // Engines of cases have no metrics, and count what they are asked.
+    scheduling: { scrape_interval: "0s" },
   });
   const router = await startRouter(settingsOf(config, "case"), registry, {
     account: (record) => {

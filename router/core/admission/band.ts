@@ -1,7 +1,7 @@
 /** Bands: priority classes of requests, and which one a request gets. */
 
 /** Best first. */
-const BANDS = ["platinum", "gold", "silver", "bronze"] as const;
+export const BANDS = ["platinum", "gold", "silver", "bronze"] as const;
 
 export type Band = (typeof BANDS)[number];
 
@@ -24,7 +24,7 @@ export function bandOf({ header, caller, model, fallback, ceiling }: BandWishes)
 }
 
 /** 0 for the best. */
-function rankOf(band: Band): number {
+export function rankOf(band: Band): number {
   return BANDS.indexOf(band);
 }
 

@@ -48,6 +48,7 @@ export function parseForm(
     embeddingEncoding: "float",
     promptTokensEstimate: Math.ceil(form.bytes / BYTES_PER_TOKEN),
     answerTokensMax: undefined,
+    conversation: () => undefined,
     answerHeaders: dropped === "" ? {} : { "x-heddle-dropped": dropped },
     contentType: form.contentType,
     body: (servedName) =>

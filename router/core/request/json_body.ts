@@ -6,10 +6,11 @@ export interface JsonBody {
   readonly kind: "body";
   readonly bytes: Uint8Array;
   readonly object: JsonObject;
-  /** Parsed, but for the contents of long data: URLs. */
+  /** `text`, parsed. */
   readonly value: Readonly<Record<string, unknown>>;
-  /** As JSON, without the contents of long data: URLs. */
+  /** As JSON; instead of the contents of a long data: URL it has "#" and their number in `data`. */
   readonly text: string;
+  readonly data: readonly string[];
   /** Bytes of the body less what was left out. */
   readonly textBytes: number;
   /** Images, clips and files that the body brings along. */
@@ -24,14 +25,14 @@ const RUN_CHARS_MIN = 1_024;
 /** What was left out is not checked to be free of control characters; engines will. */
 export function readJsonBody(bytes: Uint8Array): JsonBody | JsonInvalid {
   const json = utf8.decode(bytes);
-  const { text, attachments } = withoutData(json);
+  const { text, data, attachments } = withoutData(json);
   const value = parsed(text);
   if (!isObject(value)) return refused(bytes);
   const object = quickObject(bytes) ?? scanObject(bytes);
   if (object.kind === "invalid") return object;
   // Base64 has a byte for each character.
-  const textBytes = bytes.length - (json.length - text.length);
-  return { kind: "body", bytes, object, value, text, textBytes, attachments };
+  const textBytes = bytes.length - data.reduce((sum, { length }) => sum + length, 0);
+  return { kind: "body", bytes, object, value, text, data, textBytes, attachments };
 }
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -40,8 +41,9 @@ const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
  * `json` with the long contents of data: URLs left out: reading an image of megabytes would hold up
  * every other request, and its contents say nothing here.
  */
-function withoutData(json: string): { readonly text: string; readonly attachments: number } {
+function withoutData(json: string): Pick<JsonBody, "text" | "data" | "attachments"> {
   const parts: string[] = [];
+  const data: string[] = [];
   let from = 0;
   let attachments = 0;
   for (let at = json.indexOf(MARK); at >= 0; at = json.indexOf(MARK, at + MARK.length)) {
@@ -51,10 +53,12 @@ function withoutData(json: string): { readonly text: string; readonly attachment
     if (end - start < RUN_CHARS_MIN) continue;
     // After a backslash the quote might not end the text.
     if (json.slice(start, end).includes("\\")) continue;
-    parts.push(json.slice(from, start));
+    // No base64 has a "#".
+    parts.push(json.slice(from, start), `#${data.length}`);
+    data.push(json.slice(start, end));
     from = end;
   }
-  return { text: from === 0 ? json : parts.join("") + json.slice(from), attachments };
+  return { text: from === 0 ? json : parts.join("") + json.slice(from), data, attachments };
 }
 
 /** The strict scanner says what is wrong, and where. */

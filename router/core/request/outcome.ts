@@ -48,6 +48,10 @@ export type RefusalReason =
   | "model_unavailable"
   /** The router is at its bound of requests in flight. */
   | "in_flight_full"
+  /** The model's replicas are full, and so is the band's queue. */
+  | "queue_full"
+  /** It waited for room for as long as its band may. */
+  | "queue_expired"
   | "shutting_down"
   /** Every replica that could be tried says that it is full. */
   | "engine_saturated"

@@ -2,6 +2,7 @@
  * Reads what the router must know of a request and leaves the rest to the engine. The bytes stay
  * the client's: only members that belong to the router are changed, in `upstreamBody`.
  */
+import { type Conversation, conversationOf } from "../affinity/conversation.ts";
 import { readJsonBody } from "./json_body.ts";
 import type { EmbeddingEncoding } from "../embeddings.ts";
 import { type ControlFieldPolicy, isControlField } from "../policy/control_fields.ts";
@@ -24,6 +25,8 @@ export interface ParsedRequest {
   readonly promptTokensEstimate: number;
   /** Most tokens that all its answers together may have; undefined when it does not say. */
   readonly answerTokensMax: number | undefined;
+  /** Its prompt as chat templates begin it, for prefix caches; undefined where none helps. */
+  readonly conversation: () => Prompt | undefined;
   /** What every answer to it says in its headers. */
   readonly answerHeaders: Readonly<Record<string, string>>;
   readonly contentType: string;
@@ -33,6 +36,11 @@ export interface ParsedRequest {
 
 /** Bytes, or a range of what was received and lies elsewhere. */
 export type BodyPiece = Uint8Array | { readonly start: number; readonly end: number };
+
+/** A prompt, and the contents of data: URLs that its text names by number. */
+export interface Prompt extends Conversation {
+  readonly data: readonly string[];
+}
 
 /** More choices than anyone needs, and few enough that one request cannot fill an engine. */
 const CHOICES_MAX = 128;
@@ -83,6 +91,10 @@ export function parseRequest(
     embeddingEncoding: read("encoding_format") === "base64" ? "base64" : "float",
     promptTokensEstimate: estimatePromptTokens(body),
     answerTokensMax: answerTokensMax(read),
+    conversation: () => {
+      const conversation = conversationOf(route.name, read);
+      return conversation && { ...conversation, data: body.data };
+    },
     answerHeaders: {
       ...(control.length === 0 ? {} : { "x-heddle-dropped": control.join(", ") }),
       ...(route.name === "responses" ? { "x-heddle-store": "false" } : {}),

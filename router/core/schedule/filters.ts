@@ -1,19 +1,33 @@
-/** Reasons why an endpoint may not be used at all. Cheapest first; the first one that applies counts. */
-import { allows } from "../fleet/breaker.ts";
+/**
+ * Reasons why an endpoint may not be used for a request. Cheapest first; the first one that applies
+ * is told. A new filter is a file and a line here.
+ */
 import type { Candidate, Wanted } from "./candidate.ts";
+import { alreadyTried } from "./filters/already_tried.ts";
+import { breakerOpen } from "./filters/breaker_open.ts";
+import { busy } from "./filters/busy.ts";
+import { contextTooShort } from "./filters/context_too_short.ts";
+import { degraded } from "./filters/degraded.ts";
+import { draining } from "./filters/draining.ts";
+import { full } from "./filters/full.ts";
 
-export type RejectionReason =
-  | "draining"
-  | "already_tried"
-  | "breaker_open"
-  | "busy"
-  | "degraded";
+/** True when `candidate` must not be used. */
+export type Rejects = (candidate: Candidate, wanted: Wanted, now: number) => boolean;
 
-/** Says why `candidate` must not be used, or undefined when it may. */
-type Filter = (candidate: Candidate, wanted: Wanted, now: number) => RejectionReason | undefined;
+const FILTERS = {
+  draining,
+  already_tried: alreadyTried,
+  breaker_open: breakerOpen,
+  context_too_short: contextTooShort,
+  busy,
+  degraded,
+  full,
+} as const satisfies Readonly<Record<string, Rejects>>;
 
-/** Order matters only for which reason is told. A new filter is one function and one line here. */
-const FILTERS: readonly Filter[] = [draining, alreadyTried, breakerOpen, busy, degraded];
+/** `lower_priority`: one of a higher priority can be used. */
+export type RejectionReason = keyof typeof FILTERS | "lower_priority";
+
+const IN_ORDER = Object.entries(FILTERS);
 
 /** The first reason against `candidate`, or undefined. */
 export function rejectionOf(
@@ -21,29 +35,12 @@ export function rejectionOf(
   wanted: Wanted,
   now: number,
 ): RejectionReason | undefined {
-  for (const filter of FILTERS) {
-    const reason = filter(candidate, wanted, now);
-    if (reason !== undefined) return reason;
+  for (const [reason, rejects] of IN_ORDER) {
+    if (rejects(candidate, wanted, now) && isReason(reason)) return reason;
   }
   return undefined;
 }
 
-function draining({ endpoint }: Candidate): RejectionReason | undefined {
-  return endpoint.draining ? "draining" : undefined;
-}
-
-function alreadyTried({ endpoint }: Candidate, { tried }: Wanted): RejectionReason | undefined {
-  return tried.has(endpoint.replicaId) ? "already_tried" : undefined;
-}
-
-function breakerOpen(candidate: Candidate, _: Wanted, now: number): RejectionReason | undefined {
-  return allows(candidate.breaker, now) ? undefined : "breaker_open";
-}
-
-function busy({ busyUntil }: Candidate, _: Wanted, now: number): RejectionReason | undefined {
-  return now < busyUntil ? "busy" : undefined;
-}
-
-function degraded({ endpoint }: Candidate): RejectionReason | undefined {
-  return endpoint.degraded ? "degraded" : undefined;
+function isReason(reason: string): reason is keyof typeof FILTERS {
+  return reason in FILTERS;
 }

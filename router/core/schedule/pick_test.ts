@@ -1,7 +1,7 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { after, CLOSED } from "../fleet/breaker.ts";
 import type { Candidate } from "./candidate.ts";
-import { candidate } from "./candidate_fake.ts";
+import { candidate, onlyInFlight, wanted } from "./candidate_fake.ts";
 import { pick, type PickOptions } from "./pick.ts";
 
 const OPEN_CONNECT = after(CLOSED, { kind: "connect", retryAfterMs: 0 }, 0);
@@ -13,12 +13,13 @@ const OPEN_FAULT = [1, 2, 3].reduce(
 function picked(candidates: Candidate[], over: Partial<PickOptions> = {}): string {
   const result = pick({
     candidates,
-    wanted: { tried: new Set() },
+    wanted: wanted(),
+    weights: onlyInFlight,
     chance: 0,
     now: 0,
     ...over,
   });
-  return result.kind === "picked" ? result.endpoint.replicaId : "none";
+  return result.kind === "picked" ? result.candidate.endpoint.replicaId : "none";
 }
 
 Deno.test("pick() takes the endpoint with the fewest requests for its weight", () => {
@@ -61,7 +62,7 @@ Deno.test("pick() asks a degraded endpoint only when no healthy and no busy one 
 Deno.test("pick() leaves out who drains, who was tried, whose breaker is open, who is busy", () => {
   const other = candidate("z", { inFlight: 50 });
   equal(picked([candidate("a", {}, { draining: true }), other]), "z");
-  equal(picked([candidate("a"), other], { wanted: { tried: new Set(["a"]) } }), "z");
+  equal(picked([candidate("a"), other], { wanted: wanted({ tried: new Set(["a"]) }) }), "z");
   equal(picked([candidate("a", { breaker: OPEN_FAULT }), other]), "z");
   equal(picked([candidate("a", { busyUntil: 10 }), other], { now: 9 }), "z");
   equal(picked([candidate("a", { busyUntil: 10 }), other], { now: 10 }), "a");
@@ -74,7 +75,8 @@ Deno.test("pick() says why each one was left out when none is left", () => {
       candidate("b"),
       candidate("c", { breaker: OPEN_CONNECT }),
     ],
-    wanted: { tried: new Set(["b"]) },
+    wanted: wanted({ tried: new Set(["b"]) }),
+    weights: onlyInFlight,
     chance: 0,
     now: 0,
   });
@@ -97,4 +99,44 @@ Deno.test("pick() would rather try a busy one, or one that faulted, than refuse"
   equal(picked([candidate("a", { breaker: OPEN_CONNECT })]), "none");
   const drains = candidate("b", { breaker: OPEN_FAULT }, { draining: true });
   equal(picked([drains]), "none");
+});
+
+Deno.test("pick() asks a full one, or one whose context is too short, only when nobody else is left", () => {
+  const long = { wanted: wanted({ promptTokens: 10_000 }) };
+  const full = candidate("a", { inFlight: 4, capacity: 4 });
+  equal(picked([full, candidate("z", { inFlight: 50 })]), "z");
+  equal(picked([full, candidate("z", { inFlight: 3, capacity: 3 })]), "z");
+  const short = candidate("a", {}, { maxModelLen: 4_096 });
+  equal(picked([short, candidate("z", { inFlight: 50 }, { maxModelLen: 8_192 })], long), "z");
+  equal(picked([short, candidate("z", { inFlight: 50 })], long), "z");
+  // Tokens are estimated: what might just fit is tried.
+  equal(
+    picked([short, candidate("z", { inFlight: 50 })], {
+      wanted: wanted({ promptTokens: 5_000 }),
+    }),
+    "a",
+  );
+  equal(picked([short, candidate("z", {}, { maxModelLen: 4_097 })], long), "z");
+});
+
+Deno.test("pick() tells every candidate's scores, and why the others do not count", () => {
+  const result = pick({
+    candidates: [
+      candidate("a", { inFlight: 2 }),
+      candidate("b"),
+      candidate("c", {}, { priority: -1 }),
+      candidate("d", {}, { draining: true }),
+    ],
+    wanted: wanted(),
+    weights: onlyInFlight,
+    chance: 0,
+    now: 0,
+  });
+  ok(result.kind === "picked");
+  deepEqual(result.compared.map(({ endpoint }) => endpoint.replicaId), ["a", "b"]);
+  deepEqual(result.scored.totals, [0.5, 1]);
+  deepEqual(result.rejections, [
+    { replicaId: "d", reason: "draining" },
+    { replicaId: "c", reason: "lower_priority" },
+  ]);
 });

@@ -60,6 +60,13 @@ export class Reply {
     this.#response.setHeader(name, value);
   }
 
+  /** Says something beside the answer: in a header, or where the answer has begun in a comment. */
+  remark(name: string, text: string): void {
+    if (this.#state === "unsent") this.setHeader(name, text);
+    // Without the blank line after it, as with pings.
+    else if (this.#state === "streaming") this.#response.write(`: ${name} ${text}\n`);
+  }
+
   /** Sends a whole answer. */
   whole(status: number, headers: ReplyHeaders, body: string | Uint8Array): void {
     this.#state = "ended";

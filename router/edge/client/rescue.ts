@@ -52,6 +52,8 @@ const TOLD: Readonly<Record<RefusalReason, Told>> = {
   response_not_found: { status: 404, type: REQUEST, code: "previous_response_not_found" },
   not_ready: { status: 503, type: SERVER },
   model_unavailable: { status: 503, type: SERVER },
+  queue_full: { status: 429, type: "rate_limit_error" },
+  queue_expired: { status: 429, type: "rate_limit_error" },
   in_flight_full: { status: 429, type: RATE },
   shutting_down: { status: 503, type: SERVER },
   engine_saturated: { status: 503, type: SERVER },

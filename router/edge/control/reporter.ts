@@ -20,6 +20,7 @@ export interface ModelReport {
 export interface ReplicaReport {
   readonly replicaId: string;
   readonly inFlight: number;
+  readonly reservedTokens: number;
 }
 
 /** What a report is made of, and who gets what comes back. */

@@ -1,17 +1,23 @@
 /** The router's Prometheus metrics, `heddle_router_*`. Labels take only names that control knows. */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { BreakerState } from "../../core/fleet/breaker.ts";
+import type { Band } from "../../core/admission/band.ts";
 import type { UsageRecord } from "../../core/request/usage_record.ts";
+import {
+  registerScheduling,
+  type ReplicaLoadPresent,
+  type SchedulingPresent,
+} from "./scheduling_metrics.ts";
 
 /** What gauges read at each scrape. */
-export interface Present {
+export interface Present extends SchedulingPresent {
   inFlight(): number;
-  waiting(): ReadonlyMap<string, number>;
-  replicas(): readonly {
-    readonly replicaId: string;
+  /** Requests held for models that are asleep. */
+  held(): ReadonlyMap<string, number>;
+  replicas(): readonly (ReplicaLoadPresent & {
     readonly inFlight: number;
     readonly breaker: BreakerState;
-  }[];
+  })[];
   connections(): { readonly busy: number; readonly idle: number };
   /** Undefined for a router without control. */
   readonly control: ControlPresent | undefined;
@@ -55,6 +61,8 @@ export interface RouterMetrics {
   firstContent(from: Server, ms: number): void;
   /** Time between two pieces of content of one stream. */
   contentGap(from: Server, ms: number): void;
+  /** A request waited so long for room. */
+  waited(model: string, band: Band, ms: number): void;
   /** A try did not serve, for this reason. */
   failedTry(model: string, reason: string): void;
   record(record: UsageRecord): void;
@@ -63,6 +71,7 @@ export interface RouterMetrics {
 export function routerMetrics(registry: Registry, present: Present): RouterMetrics {
   const registers = [registry];
   registerGauges(registry, present);
+  const waits = registerScheduling(registry, present);
   const requests = new Counter({
     name: "heddle_router_requests_total",
     help: "Requests to engines, by how they ended.",
@@ -108,6 +117,7 @@ export function routerMetrics(registry: Registry, present: Present): RouterMetri
     stage: (stage, ms) => stages.observe({ stage }, ms / 1_000),
     firstContent: first,
     contentGap: gap,
+    waited: waits,
     failedTry: (model, reason) => failed.inc({ model, reason }),
     record: ({ model, route, outcome, usage, durationMs }) => {
       requests.inc({ model, route, outcome });
@@ -175,7 +185,7 @@ function registerGauges(registry: Registry, present: Present): void {
     g.set(present.inFlight());
   });
   gauge("requests_waiting", "Requests held until a model has started.", ["model"], (g) => {
-    for (const [model, count] of present.waiting()) g.set({ model }, count);
+    for (const [model, count] of present.held()) g.set({ model }, count);
   });
   gauge("replica_in_flight", "Requests of this router at a replica.", ["replica"], (g) => {
     for (const { replicaId, inFlight } of present.replicas()) {

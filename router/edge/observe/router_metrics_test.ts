@@ -5,9 +5,21 @@ import { type Present, routerMetrics } from "./router_metrics.ts";
 function present(replicas: () => readonly string[]): Present {
   return {
     inFlight: () => 0,
-    waiting: () => new Map(),
+    held: () => new Map(),
     replicas: () =>
-      replicas().map((replicaId) => ({ replicaId, inFlight: 0, breaker: "closed" as const })),
+      replicas().map((replicaId) => ({
+        replicaId,
+        inFlight: 0,
+        breaker: "closed" as const,
+        reservedTokens: 0,
+        capacity: 1,
+        engine: undefined,
+        prefixBlocks: 0,
+        prefixTrust: 1,
+      })),
+    queued: () => [],
+    saturations: () => [],
+    cached: () => ({ expected: 0, found: 0 }),
     connections: () => ({ busy: 0, idle: 0 }),
     control: undefined,
   };

@@ -1,0 +1,62 @@
+/**
+ * A prompt as a chain of hashes, one for each block of its text: a block's hash covers everything
+ * before it, so that two prompts have as many hashes in common as they have blocks in common.
+ */
+import type { Conversation } from "./conversation.ts";
+
+/** A 64-bit hash of bytes, with a seed. */
+export type Hash64 = (bytes: Uint8Array, seed: bigint) => bigint;
+
+export interface PromptBlocks {
+  /** One for each whole block, then one for what is left over. */
+  readonly hashes: readonly number[];
+  /** Tells this conversation from others, in all of its turns. */
+  readonly head: number;
+}
+
+/** Some 64 tokens of plain text: four blocks of an engine. */
+const BLOCK_BYTES = 256;
+/** A prompt of a million tokens; what comes after it is not told apart. */
+const BLOCKS_MAX = 16_384;
+
+/** The long contents of data: URLs are left out of the text; these stand for them. */
+const DIGEST = /;base64,#(\d+)"/g;
+
+export interface BlockOptions {
+  readonly hash: Hash64;
+  /** Prompts of one tenant share nothing with those of another. */
+  readonly salt: string;
+  /** What was left out, by number. */
+  readonly data: readonly string[];
+}
+
+export function blocksOf(
+  { text, headEnd }: Conversation,
+  { hash, salt, data }: BlockOptions,
+): PromptBlocks {
+  const encoder = new TextEncoder();
+  const root = hash(encoder.encode(salt), 0n);
+  const digest = (piece: string) =>
+    data.length === 0
+      ? piece
+      : piece.replace(DIGEST, (_, index: string) =>
+        `;base64,${hash(encoder.encode(data[Number(index)] ?? ""), root)}"`);
+  const head = encoder.encode(digest(text.slice(0, headEnd)));
+  const rest = encoder.encode(digest(text.slice(headEnd)));
+  const bytes = new Uint8Array(head.length + rest.length);
+  bytes.set(head);
+  bytes.set(rest, head.length);
+  const hashes: number[] = [];
+  let last = root;
+  const end = Math.min(bytes.length, BLOCKS_MAX * BLOCK_BYTES);
+  for (let at = 0; at < end; at += BLOCK_BYTES) {
+    last = hash(bytes.subarray(at, Math.min(at + BLOCK_BYTES, end)), last);
+    hashes.push(numberOf(last));
+  }
+  return { hashes, head: numberOf(hash(head, root)) };
+}
+
+/** What a number holds exactly: 53 of the 64 bits. */
+function numberOf(hash: bigint): number {
+  return Number(hash >> 11n);
+}

@@ -1,0 +1,6 @@
+/** Its agent doubts it. */
+import type { Candidate } from "../candidate.ts";
+
+export function degraded({ endpoint }: Candidate): boolean {
+  return endpoint.degraded;
+}

@@ -1,0 +1,59 @@
+/** Routing profiles: how endpoints are weighed for a kind of request, and which one a request gets. */
+import type { Weights } from "./scorers.ts";
+
+export const ROUTING_PROFILES = ["chat", "batch", "long-context"] as const;
+
+export type RoutingProfile = (typeof ROUTING_PROFILES)[number];
+
+export type ProfileWeights = Readonly<Record<RoutingProfile, Weights>>;
+
+/**
+ * What each scorer counts where the configuration does not say otherwise. Chat wants its first token
+ * soon. Batch wants the fleet used evenly, and nothing computed twice. Long contexts fill caches: what
+ * is cached is worth most, and room for the rest comes next.
+ */
+export const WEIGHTS_DEFAULT: ProfileWeights = {
+  chat: {
+    queue: 1,
+    kv_cache: 1,
+    in_flight: 2,
+    reserved_tokens: 1,
+    prefix: 3,
+    session: 2,
+    latency: 4,
+  },
+  batch: {
+    queue: 2,
+    kv_cache: 2,
+    in_flight: 2,
+    reserved_tokens: 2,
+    prefix: 3,
+    session: 1,
+    latency: 1,
+  },
+  "long-context": {
+    queue: 1,
+    kv_cache: 3,
+    in_flight: 1,
+    reserved_tokens: 3,
+    prefix: 5,
+    session: 2,
+    latency: 3,
+  },
+};
+
+export interface ProfileWishes {
+  readonly caller: string | undefined;
+  /** The header `x-heddle-profile`. */
+  readonly header: string | undefined;
+  readonly model: string;
+}
+
+/** The key's, else the header's, else the model's; a word that is none of them says nothing. */
+export function routingProfileOf({ caller, header, model }: ProfileWishes): RoutingProfile {
+  return known(caller) ?? known(header?.trim().toLowerCase()) ?? known(model) ?? "chat";
+}
+
+function known(name: string | undefined): RoutingProfile | undefined {
+  return ROUTING_PROFILES.find((profile) => profile === name);
+}

@@ -1,0 +1,11 @@
+/** Where rendezvous hashing puts the client's session; that of nobody else, unless it is overloaded. */
+import type { Candidate, Wanted } from "../candidate.ts";
+import { overloaded } from "../overloaded.ts";
+import { rendezvous } from "../../affinity/rendezvous.ts";
+
+export function session(candidates: readonly Candidate[], wanted: Wanted): readonly number[] {
+  if (wanted.session === undefined) return candidates.map(() => NaN);
+  const full = overloaded(candidates);
+  const home = rendezvous(wanted.session, candidates.map(({ key }) => key));
+  return candidates.map((candidate, index) => index === home && !full(candidate) ? 1 : 0);
+}
