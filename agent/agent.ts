@@ -25,13 +25,14 @@ import { adapterOf } from "./engines/adapters.ts";
 import { basicEnvironment, type NodeEnvironment } from "./engines/environment.ts";
 import type { Inventory } from "@heddle/proto/gen/types";
 import { inspectHardware } from "./discovery/inspect.ts";
-import { createDiscovery, type DiscoveryOptions } from "./inventory.ts";
+import { createDiscovery, type Discovery, type DiscoveryOptions } from "./inventory.ts";
 import { sendLog } from "./log_sources.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
 import { fitGpus } from "./discovery/fit_gpus.ts";
 import { evidenceOf, inTime } from "./discovery/evidence_of.ts";
-import { prepare } from "./prepare.ts";
+import { prepare, type Prepared } from "./prepare.ts";
+import { UsageWatch } from "./supervision/usage_watch.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const log = logger("agent");
@@ -111,23 +112,8 @@ export async function buildAgent(
       const where = { discovery, gpus: report.gpuFacts, folder: store.home, shim };
       return evidenceOf(shard, where, signal);
     },
-    async prepare(shard, signal) {
-      // A shard that an earlier agent prepared is asked for before the engines were looked at.
-      await Promise.race([engines.looked, aborted(signal)]);
-      await warnOfLimits(shard, options);
-      return await prepare(shard, {
-        address,
-        modelDirs: config.model_dirs,
-        engines: engines.survey.engines,
-        gpus: () => fitGpus(shard, report.gpuFacts, discovery, signal),
-        environmentOf: (engine) => ({
-          ...environmentFor(config, store, report.managementInterface),
-          ofEngine: config.engines.find(({ name, path }) =>
-            name === engine.name && path === engine.path
-          )?.env ?? {},
-        }),
-      });
-    },
+    prepare: (shard, signal) =>
+      prepareHere(shard, { options, address, store, engines, discovery, report }, signal),
   });
   const supervisor: Supervisor = new Supervisor({
     store,
@@ -147,8 +133,45 @@ export async function buildAgent(
     discovery,
     engines,
     supervisor,
+    usage: usageWatch(launcher, supervisor),
   });
   return { supervisor, engines, report, store, launcher };
+}
+
+async function prepareHere(
+  shard: Shard,
+  node: {
+    readonly options: AgentOptions;
+    readonly address: string;
+    readonly store: ShardStore;
+    readonly engines: EngineVersions;
+    readonly discovery: Discovery;
+    readonly report: NodeReport;
+  },
+  signal: AbortSignal,
+): Promise<Prepared> {
+  const { options, address, store, engines, discovery, report } = node;
+  const { config } = options;
+  // A shard that an earlier agent prepared is asked for before the engines were looked at.
+  await Promise.race([engines.looked, aborted(signal)]);
+  await warnOfLimits(shard, options);
+  return await prepare(shard, {
+    address,
+    modelDirs: config.model_dirs,
+    engines: engines.survey.engines,
+    gpus: () => fitGpus(shard, report.gpuFacts, discovery, signal),
+    environmentOf: (engine) => ({
+      ...environmentFor(config, store, report.managementInterface),
+      ofEngine: config.engines.find(({ name, path }) =>
+        name === engine.name && path === engine.path
+      )?.env ?? {},
+    }),
+  });
+}
+
+function usageWatch(launcher: Launcher, supervisor: Supervisor): UsageWatch {
+  const shards = () => supervisor.statuses().map(({ shard }) => shard);
+  return new UsageWatch({ launcher, shards, now: Date.now });
 }
 
 /** Runs the agent until `signal` aborts. Engines go on. */

@@ -98,7 +98,7 @@ async function readLog(session: FakeSession, source: string): Promise<string[]> 
 
 Deno.test("the agent starts the simulated engine, is restarted, adopts it and stops it", async () => {
   const state = await Deno.makeTempDir();
-  const control = await startControlFake();
+  const control = await startControlFake({ heartbeatMs: 200 });
   try {
     const port = freePort();
     const first = startAgent(control.url, state);
@@ -121,6 +121,12 @@ Deno.test("the agent starts the simulated engine, is restarted, adopts it and st
     match(ready.apiKey, /^sk-heddle-replica-[\w-]{43}$/);
     equal(ready.address, `127.0.0.1:${port}`);
     ok(ready.pid !== undefined);
+    for (let taken = false; !taken;) {
+      const { load } = await session.heartbeat();
+      ok(load?.load1m !== undefined && (load.memoryAvailableBytes ?? 0n) > 0n);
+      equal(load.shards[0]?.shardId, "1-1/0");
+      taken = (load.shards[0]?.memoryBytes ?? 0n) > 1_000_000n;
+    }
     await first.stop();
 
     const second = startAgent(control.url, state);

@@ -13,13 +13,18 @@ import {
   type Gpu,
   type Hca,
   type Inventory,
+  type NodeLoad,
   type Problem,
   ProblemSchema,
 } from "@heddle/proto/gen/types";
 import { encodeRevision } from "@heddle/proto/revision";
+import { ended } from "./core/shard/shard.ts";
+import { encodeNodeLoad } from "./edge/encode_inventory.ts";
+import { readHostLoad } from "./edge/hardware/host.ts";
 import { encodeLoad, encodeReport, encodeUnreadable } from "./edge/session/encode.ts";
 import type { EngineSurvey, EngineVersions } from "./edge/engine/versions.ts";
 import type { Discovery } from "./inventory.ts";
+import type { UsageWatch } from "./supervision/usage_watch.ts";
 import type { Supervisor } from "./supervisor.ts";
 
 export interface NodeReportOptions {
@@ -31,6 +36,7 @@ export interface NodeReportOptions {
   readonly discovery: Discovery;
   readonly engines: EngineVersions;
   readonly supervisor: Supervisor;
+  readonly usage: UsageWatch;
 }
 
 export class NodeReport {
@@ -87,6 +93,7 @@ export class NodeReport {
   async register(signal: AbortSignal): Promise<Register> {
     const { node, bootId, agentInstance, address, supervisor } = this.#options;
     const inventory = await this.inventory(signal);
+    inventory.load = this.#load(inventory.gpus);
     // Nothing is awaited from here on: what the shards are now is what is sent.
     return create(RegisterSchema, {
       node,
@@ -106,12 +113,12 @@ export class NodeReport {
   }
 
   async heartbeat(signal: AbortSignal): Promise<Heartbeat> {
-    const { discovery, supervisor, engines } = this.#options;
+    const { discovery, supervisor, engines, usage } = this.#options;
     const begunAt = performance.now();
     const looking = discovery.live(signal).finally(() => {
       this.#discoverySeconds = (performance.now() - begunAt) / 1_000;
     });
-    const [live] = await Promise.all([looking, supervisor.measure()]);
+    const [live] = await Promise.all([looking, supervisor.measure(), usage.refresh(signal)]);
     this.#judgeLinks();
     const { survey } = engines;
     const problems = [...live.problems, ...encodeProblems(survey), ...this.#unreadable()];
@@ -127,11 +134,26 @@ export class NodeReport {
       engines: encodeEngines(survey),
       enginesPresent: survey.probed,
       problems,
+      load: this.#load(live.gpus),
       loads: supervisor.statuses()
         .filter(({ status }) => status.address !== "")
         .map(({ shard, status }) => encodeLoad(shard.spec.shardId, status.load)),
       ...(live.memoryBytes === undefined ? {} : { memoryBytes: live.memoryBytes }),
     });
+  }
+
+  #load(gpus: readonly Gpu[]): NodeLoad {
+    const { supervisor, usage } = this.#options;
+    const shards = supervisor.statuses().filter(({ shard }) => !ended(shard.state));
+    return encodeNodeLoad(
+      readHostLoad(),
+      shards.map(({ shard }) => ({
+        shardId: shard.spec.shardId,
+        taken: usage.of(shard),
+        gpus: shard.spec.gpus.map(({ uuid }) => uuid),
+      })),
+      gpus,
+    );
   }
 
   // What follows from it is in the report that is being made.

@@ -15,15 +15,20 @@ import {
   ModelDirSchema,
   type ModelFile,
   ModelFileSchema,
+  type NodeLoad,
+  NodeLoadSchema,
   type Problem as ProblemMessage,
   ProblemSchema,
+  ShardUsageSchema,
 } from "@heddle/proto/gen/types";
 import type { GpuFacts } from "../core/gpu/gpu_facts.ts";
 import type { HcaDistance } from "../core/host/pci_distance.ts";
 import type { FoundFile } from "../core/host/model_files.ts";
+import { type Taken, total } from "../core/host/process_usage.ts";
 import type { Problem } from "../core/problem.ts";
 import type { UsableFabric } from "../core/rdma/fabric.ts";
 import type { HcaPort } from "../core/rdma/hca.ts";
+import type { HostLoad } from "./hardware/host.ts";
 
 /** `hcas` are the adapters near it, as far as that is known. */
 export function encodeGpu(gpu: GpuFacts, hcas: readonly HcaDistance[]): Gpu {
@@ -99,6 +104,46 @@ export function encodeModelDir(dir: KnownModelDir): ModelDir {
 
 export function encodeModelFile(file: FoundFile): ModelFile {
   return create(ModelFileSchema, { path: file.path, sizeBytes: BigInt(file.sizeBytes) });
+}
+
+/** What a shard takes of its node, and its place among the node's GPUs. */
+export interface ShardTakes {
+  readonly shardId: string;
+  readonly taken: Taken;
+  /** UUIDs. */
+  readonly gpus: readonly string[];
+}
+
+/** `gpus` are the node's, as they are told now. */
+export function encodeNodeLoad(
+  host: HostLoad,
+  shards: readonly ShardTakes[],
+  gpus: readonly Gpu[],
+): NodeLoad {
+  const { load1m, memoryAvailableBytes: available } = host;
+  return create(NodeLoadSchema, {
+    ...known({
+      load1m,
+      memoryAvailableBytes: available === undefined ? undefined : BigInt(Math.floor(available)),
+    }),
+    shards: shards.map((shard) => {
+      const own = gpus.filter(({ uuid }) => shard.gpus.includes(uuid));
+      const used = total(own.map(({ memoryUsedMib }) => memoryUsedMib));
+      const busy = own.flatMap(({ utilizationPercent }) => utilizationPercent ?? []);
+      const { cpuPercent, memoryBytes } = shard.taken;
+      return create(ShardUsageSchema, {
+        shardId: shard.shardId,
+        ...known({
+          cpuPercent,
+          memoryBytes: memoryBytes === undefined ? undefined : BigInt(Math.floor(memoryBytes)),
+          gpuMemoryMib: used,
+          gpuUtilizationPercent: busy.length === 0
+            ? undefined
+            : Math.round(busy.reduce((sum, each) => sum + each, 0) / busy.length),
+        }),
+      });
+    }),
+  });
 }
 
 export function encodeProblem(problem: Problem): ProblemMessage {

@@ -4,6 +4,32 @@ import type { HostFacts } from "../../core/host/host_facts.ts";
 import type { NodeProblem } from "../../core/problem.ts";
 import { reasonOf } from "../reason_of.ts";
 
+/** How busy the machine is; what the system does not tell is absent. */
+export interface HostLoad {
+  /** Processes that ran or waited, on average over the last minute. */
+  readonly load1m?: number;
+  readonly memoryAvailableBytes?: number;
+}
+
+/** Never throws. */
+export function readHostLoad(): HostLoad {
+  const [load1m] = attempt(() => Deno.loadavg()) ?? [];
+  const available = attempt(() => Deno.systemMemoryInfo().available) ?? 0;
+  return {
+    ...(load1m === undefined ? {} : { load1m }),
+    ...(available > 0 ? { memoryAvailableBytes: available } : {}),
+  };
+}
+
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    // Not granted: it is for people, and not worth a problem of its own.
+    return undefined;
+  }
+}
+
 /** Reads the facts, anew each time: memory can grow. Never throws. */
 export function readHost(): HostFacts {
   const problems: NodeProblem[] = [];

@@ -41,6 +41,7 @@ export function launcherContract(kind: string, open: () => Promise<Subject & Asy
   exits(it);
   signals(it);
   restarts(it);
+  usage(it);
 }
 
 type It = (name: string, work: (subject: Subject) => Promise<void>) => void;
@@ -250,5 +251,30 @@ function restarts(it: It): void {
     equal((await subject.launcher.list()).length, 1);
     await subject.launcher.signal(started.process, "SIGKILL");
     await ended(subject, started);
+  });
+}
+
+function usage(it: It): void {
+  it("measures what a process takes with its children, and nobody else's", async (subject) => {
+    const busy = await start(
+      subject,
+      "(n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done; echo worked; exec sleep 60) & wait",
+    );
+    const idle = await start(subject, "echo up; sleep 60");
+    await said(subject, busy, "worked");
+    await said(subject, idle, "up");
+    const both = await subject.launcher.usage([busy.process, idle.process]);
+    const [worked, slept] = [busy, idle].map(({ process }) => both.get(process.handle));
+    ok((worked?.memoryBytes ?? 0) > 0 && (slept?.memoryBytes ?? 0) > 0);
+    ok((worked?.cpuSeconds ?? 0) > (slept?.cpuSeconds ?? 1), "who works is told from who sleeps");
+    const one = await subject.launcher.usage([idle.process]);
+    deepEqual([...one.keys()], [idle.process.handle]);
+    for (const started of [busy, idle]) {
+      await subject.launcher.signal(started.process, "SIGKILL");
+      await ended(subject, started);
+      await empty(subject.launcher, started.process);
+    }
+    equal((await subject.launcher.usage([idle.process])).size, 0);
+    equal((await subject.launcher.usage([])).size, 0);
   });
 }

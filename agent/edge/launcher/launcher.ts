@@ -2,6 +2,7 @@
  * How processes of engines are started, found, watched and ended. There are two kinds of launcher,
  * and one contract (`contract.ts`) that both are held to. What a launcher started outlives the agent.
  */
+import type { ProcessUsage } from "../../core/host/process_usage.ts";
 import type { ExitRecord, PlannedProcess, ProcessRef } from "../../core/shard/shard.ts";
 
 export type Signal = "SIGTERM" | "SIGKILL";
@@ -57,6 +58,11 @@ export interface Launcher {
     directory: string,
     signal: AbortSignal,
   ): Promise<ExitRecord | undefined>;
+  /**
+   * What each of these processes takes, with all that belongs to it, by handle. One that is not in
+   * the answer is gone, or cannot be measured here.
+   */
+  usage(processes: readonly ProcessRef[]): Promise<ReadonlyMap<string, ProcessUsage>>;
   /** File that has the output of what runs in `directory`. */
   logFile(directory: string): string;
 }

@@ -9,6 +9,7 @@ import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
 import { HeddleError } from "@heddle/proto/error";
 import { decodeExitFile } from "../../core/exit_file.ts";
+import { type ProcessUsage, readShimUsage } from "../../core/host/process_usage.ts";
 import type { ExitRecord, ProcessRef } from "../../core/shard/shard.ts";
 import { shellEnv } from "../../core/shell_env.ts";
 import type { Launcher, LaunchRequest, LiveMember, LiveProcess, Signal } from "./launcher.ts";
@@ -139,6 +140,12 @@ export class ProcessLauncher implements Launcher {
         await delay(EXIT_POLL_MS, wake);
       }
     }
+  }
+
+  async usage(processes: readonly ProcessRef[]): Promise<ReadonlyMap<string, ProcessUsage>> {
+    if (processes.length === 0) return new Map();
+    const all = readShimUsage((await callShim(this.#shim, ["usage"])).lines);
+    return new Map([...all].filter(([handle]) => processes.some((each) => each.handle === handle)));
   }
 
   logFile(directory: string): string {

@@ -8,6 +8,7 @@ import { writeFileAtomic } from "@heddle/common/atomic_file";
 import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
 import { HeddleError } from "@heddle/proto/error";
+import { type ProcessUsage, readUnitUsage } from "../../core/host/process_usage.ts";
 import type { ExitRecord, ProcessRef } from "../../core/shard/shard.ts";
 import { ENGINE_UNITS, handleOf, startArguments, unitOf } from "../../core/systemd/engine_unit.ts";
 import { environmentFile } from "../../core/systemd/env_file.ts";
@@ -45,6 +46,8 @@ const PROPERTIES = [
   "InvocationID",
   "EnvironmentFiles",
 ];
+
+const USAGE_PROPERTIES = ["Id", "LoadState", "CPUUsageNSec", "MemoryCurrent"];
 
 export interface SystemdLauncherOptions {
   /** The agent's state directory: only what runs below it is ours. */
@@ -178,6 +181,25 @@ export class SystemdLauncher implements Launcher {
       }
       await delay(EXIT_POLL_MS, signal);
     }
+  }
+
+  async usage(processes: readonly ProcessRef[]): Promise<ReadonlyMap<string, ProcessUsage>> {
+    if (processes.length === 0) return new Map();
+    const { code, stdout, stderr } = await callSystemd(SYSTEMCTL, [
+      "show",
+      ...USAGE_PROPERTIES.map((name) => `--property=${name}`),
+      "--",
+      ...processes.map(({ handle }) => unitOf(handle)),
+    ]);
+    if (code !== 0) throw new HeddleError("system", `Cannot ask systemd for units: ${stderr}`);
+    return new Map(
+      parseShow(stdout).flatMap((shown) => {
+        const handle = handleOf(shown.Id ?? "");
+        return handle === undefined || shown.LoadState === "not-found"
+          ? []
+          : [[handle, readUnitUsage(shown)] as const];
+      }),
+    );
   }
 
   logFile(directory: string): string {

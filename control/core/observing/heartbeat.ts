@@ -58,6 +58,7 @@ export function withLive(
       ? { modelFiles: heartbeat.modelFiles, modelFilesPresent: true }
       : {}),
     ...(heartbeat.enginesPresent ? { engines: heartbeat.engines, enginesProbed: true } : {}),
+    ...(heartbeat.load === undefined ? {} : { load: heartbeat.load }),
     ...(heartbeat.memoryBytes === undefined ? {} : { memoryBytes: heartbeat.memoryBytes }),
   };
 }
