@@ -15,6 +15,7 @@ import { agentRpc } from "./edge/agent_rpc.ts";
 import type { Realm } from "./edge/caller.ts";
 import { CatalogWatch } from "./edge/catalog_watch.ts";
 import type { ControlMetrics } from "./edge/control_metrics.ts";
+import { idSalt } from "./edge/lease/id_salt.ts";
 import { LogRequests } from "./edge/log_requests.ts";
 import { NodeStreams } from "./edge/node_streams.ts";
 import { type FleetCalls, routerRpc } from "./edge/router_rpc.ts";
@@ -91,6 +92,7 @@ function startingWorld(
     cluster: settings.cluster,
     // The lease came with a term of its own, one above what was stored.
     storedTerm: term - 1,
+    salt: idSalt(),
     catalog: state,
     knownNodes: stored.knownNodes,
     decisions: stored.decisions,

@@ -1,10 +1,10 @@
-/** What things are called, and how control counts time. Ids are made from the world, never at random. */
+/** What things are called, and how control counts time. Ids are made from the world alone. */
 
 /** Milliseconds on control's clock. Never compared with another machine's. */
 export type EpochMs = number;
 /** The name in the agent's certificate. */
 export type NodeId = string;
-/** "<model>-<term>-<sequence>" with the model's name made fit for unit names. */
+/** "<model>-<term><salt>-<sequence>" with the model's name made fit for unit names. */
 export type ReplicaId = string;
 /** "<replica>-<rank>" */
 export type ShardId = string;

@@ -18,6 +18,9 @@ export interface World {
   readonly cluster: string;
   /** Orders decisions over restarts and takeovers; ids made in it contain it. */
   readonly term: number;
+  /** Stands in ids beside the term, and differs each time that control begins to lead: a store that was
+   * lost, or restored from before any node registered, gives a term again. */
+  readonly salt: string;
   /** Of the last decision or publication in this term. */
   readonly sequence: number;
   readonly startedAt: EpochMs;
@@ -349,6 +352,8 @@ export interface Remembered {
   readonly cluster: string;
   /** The stored term; the new one is higher by one. 0 when nothing was stored. */
   readonly storedTerm: number;
+  /** Letters, made at random at the edge. @default none, for tests that look at ids */
+  readonly salt?: string;
   readonly catalog: CatalogState;
   readonly knownNodes: ReadonlySet<NodeId>;
   readonly decisions: Decisions;
@@ -362,6 +367,7 @@ export function startWorld(remembered: Remembered, now: EpochMs): World {
   return {
     cluster,
     term,
+    salt: remembered.salt ?? "",
     sequence: 0,
     startedAt: now,
     timings: remembered.timings ?? DEFAULT_TIMINGS,

@@ -132,6 +132,15 @@ export const MUTATIONS: readonly Mutation[] = [
     }],
   },
   {
+    name: "give_ids_again",
+    invariant: "id_used_once",
+    edits: [{
+      file: "placing/spec.ts",
+      find: "${made.term}${made.salt}-${made.sequence}",
+      put: "${made.term}-${made.sequence}",
+    }],
+  },
+  {
     name: "never_back_off",
     invariant: "no_hot_loop",
     edits: [{

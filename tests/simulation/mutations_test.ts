@@ -3,7 +3,7 @@ import { tryMutation } from "./mutate.ts";
 import { MUTATIONS } from "./mutations.ts";
 
 /** Small clusters are enough for each of these mistakes, and quick. */
-const LIMITS = { runs: 200, nodesMax: 12 };
+const LIMITS = { runs: 400, nodesMax: 12 };
 
 for (const mutation of MUTATIONS) {
   Deno.test(`the simulation notices ${mutation.name} by ${mutation.invariant}`, async () => {

@@ -85,11 +85,11 @@ function drafted(pass: Pass): World {
   return { ...pass.world, replicas: pass.draft.replicas };
 }
 
-/** A restored backup can give a term again, and with it an id that some node still runs. */
+/** Without a salt a restored backup gives a term again, and with it an id that some node still runs. */
 function freshId(pass: Pass, model: Model): { revision: Revision; replica: ReplicaId } {
   for (;;) {
     const revision = nextRevision(pass.draft);
-    const replica = replicaId(model.name, revision);
+    const replica = replicaId(model.name, { ...revision, salt: pass.world.salt });
     if (!pass.draft.replicas.has(replica)) return { revision, replica };
   }
 }

@@ -2,6 +2,7 @@
 import type { Plain } from "@heddle/proto/plain";
 import type { ShardSpec } from "@heddle/proto/gen/types";
 import { parseDurationMs, parseSizeBytes } from "@heddle/common/duration";
+import type { Revision } from "@heddle/proto/revision";
 import { fingerprint } from "../catalog/fingerprint.ts";
 import type { NodeId, ReplicaId, ShardId } from "../ids.ts";
 import type { PlaceRequest } from "./fits.ts";
@@ -15,11 +16,11 @@ export interface PlacedShard {
   readonly spec: Plain<ShardSpec>;
 }
 
-/** "qwen-7b-3-12" for the replica that term 3 placed with its decision 12. */
-export function replicaId(model: string, revision: { term: number; sequence: number }): ReplicaId {
+/** "qwen-7b-3bkvdp-12" for the replica that term 3, with that salt, placed with its decision 12. */
+export function replicaId(model: string, made: Revision & { readonly salt: string }): ReplicaId {
   const slug = model.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "")
     .slice(0, SLUG_LENGTH_MAX).replace(/-+$/, "");
-  return `${slug}-${revision.term}-${revision.sequence}`;
+  return `${slug}-${made.term}${made.salt}-${made.sequence}`;
 }
 
 export function shardId(replica: ReplicaId, rank: number): ShardId {

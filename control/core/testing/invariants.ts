@@ -21,6 +21,8 @@ export type Invariant =
   | "schedulable_node"
   /** Nothing new starts while known nodes may still say what they run. */
   | "settled_first"
+  /** What was called something is never something else under that name. */
+  | "id_used_once"
   /** A replica runs whole, or is on its way there or out. */
   | "whole_replica"
   /** No healthy engine is stopped without a reason. */
@@ -73,6 +75,7 @@ export class Invariants {
     const ledger = this.#ledger;
     const { shard, node: name, spec } = command;
     const first = ledger.firstStart(command);
+    if (first.elsewhere) this.#report("id_used_once", `${shard} is another one now, on ${name}`);
     if (!first.ofShard) return;
     const missing = ledger.unheard(now);
     if (missing.length > 0) {

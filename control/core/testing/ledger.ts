@@ -25,7 +25,8 @@ export class Ledger {
   readonly #excusedModels = new Set<string>();
   /** Models of which anything was ever started on a node. */
   readonly #modelsOn = new Map<NodeId, Set<string>>();
-  readonly #shards = new Set<ShardId>();
+  /** Every shard that was ever started, with where and on what. */
+  readonly #shards = new Map<ShardId, string>();
   /** Every replica that was ever started, with its model. */
   readonly #replicas = new Map<ReplicaId, string>();
   #everything = false;
@@ -141,14 +142,20 @@ export class Ledger {
     return this.#everything || this.#excusedModels.has(spec.model);
   }
 
-  /** Notes a start that control sends, and says of what it is the first. */
+  /** Notes a start that control sends, and says of what it is the first, or that it was elsewhere. */
   firstStart(
     { shard, replica, node, spec }: StartShard,
-  ): { readonly ofShard: boolean; readonly ofReplica: boolean } {
-    const first = { ofShard: !this.#shards.has(shard), ofReplica: !this.#replicas.has(replica) };
+  ): { readonly ofShard: boolean; readonly ofReplica: boolean; readonly elsewhere: boolean } {
+    const place = [node, spec.portFirst, ...spec.gpus.map((gpu) => gpu.uuid)].join(" ");
+    const before = this.#shards.get(shard);
+    const first = {
+      ofShard: before === undefined,
+      ofReplica: !this.#replicas.has(replica),
+      elsewhere: before !== undefined && before !== place,
+    };
     const models = this.#modelsOn.get(node) ?? new Set();
     this.#modelsOn.set(node, models.add(spec.model));
-    this.#shards.add(shard);
+    this.#shards.set(shard, place);
     this.#replicas.set(replica, spec.model);
     return first;
   }

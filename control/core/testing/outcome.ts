@@ -18,6 +18,8 @@ export const QUIET_MS = 2 * SIM_TIMINGS.lostMs + 2 * SIM_TIMINGS.backoff.maxMs +
 export function liveThrough(seed: number, nodesMax: number): Simulation {
   const lived = scenario(seed, nodesMax);
   const { sim } = lived;
+  // Until there is a newer one, what is restored knows of no node.
+  if (!lived.gentle) sim.backUp();
   sim.run(40_000);
   trouble(lived, TROUBLE_MS);
   sim.run(QUIET_MS / 2);

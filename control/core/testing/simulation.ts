@@ -82,6 +82,7 @@ export class Simulation {
   #links = new Map<NodeId, Link>();
   #parcels: Parcel[] = [];
   #streams = 0;
+  #starts = 0;
   #wakeAt: EpochMs = T0;
   #reportAt: EpochMs = T0;
   #backup: Remembered | undefined;
@@ -197,10 +198,10 @@ export class Simulation {
   }
 
   /** Control dies and comes back, or another takes over, with what is stored. */
-  restartControl(storeLoss = false): void {
+  restartControl(termLoss = false): void {
     this.say("control restarts");
     this.diesAfter = undefined;
-    if (storeLoss) this.#store = { ...this.#store, storedTerm: 0 };
+    if (termLoss) this.#store = { ...this.#store, storedTerm: 0 };
     this.#parcels = [];
     this.world = this.#begin();
     for (const name of this.nodes.keys()) this.#cut(name, this.random.int(0, 20_000));
@@ -213,10 +214,22 @@ export class Simulation {
     this.#backup = this.#store;
   }
 
-  /**
-   * Control comes back with what it had stored when `backUp` was called last. Not with less: a store
-   * that knows no node gives ids again which are in use, and only nodes could have said so.
-   */
+  /** Control comes back with a store in which nothing is but the catalog of its file. */
+  loseStore(): void {
+    this.say("the store is lost");
+    this.ledger.excuseEverything();
+    const { catalog } = this.#store.catalog;
+    this.#store = {
+      ...this.#store,
+      storedTerm: 0,
+      catalog: { catalog, text: "", revision: 1 },
+      knownNodes: new Set(),
+      decisions: NO_DECISIONS,
+    };
+    this.restartControl();
+  }
+
+  /** Control comes back with what it had stored when `backUp` was called last. */
   restoreBackup(): void {
     if (this.#backup === undefined) return;
     this.say("a backup is restored");
@@ -279,7 +292,7 @@ export class Simulation {
 
   /** A world from the store, in a term that is stored before it acts. */
   #begin(): World {
-    const world = startWorld(this.#store, this.now);
+    const world = startWorld({ ...this.#store, salt: `s${++this.#starts}x` }, this.now);
     this.#store = { ...this.#store, storedTerm: world.term };
     const { knownNodes, decisions } = this.#store;
     this.ledger.began(this.now, knownNodes, decisions.nodes.keys());

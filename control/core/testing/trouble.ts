@@ -33,6 +33,9 @@ const ROUGH: readonly Fault[] = [
   ...GENTLE,
   ({ sim }) => sim.backUp(),
   ({ sim }) => {
+    if (sim.random.chance(0.3)) sim.loseStore();
+  },
+  ({ sim }) => {
     if (sim.random.chance(0.3)) sim.restoreBackup();
   },
   ({ sim }, node) => sim.silence(node, sim.random.int(30_000, 100_000)),
