@@ -49,6 +49,17 @@ Deno.test("observe() keeps lists that a node has no news about, and drops those 
   equal(so.nodes.get("n1")?.inventory.engines.length, 0);
 });
 
+Deno.test("observe() keeps a node's last load where a heartbeat has none, and plans nothing for it", () => {
+  let so = observe(world(), registered("n1"), T0);
+  const load = { load1m: 3, shards: [{ shardId: "r1-0", cpuPercent: 250 }] };
+  const told = beat("n1", { load });
+  equal(matters(so, told, T0), false);
+  so = observe(so, told, T0);
+  deepEqual(so.nodes.get("n1")?.inventory.load, load);
+  so = observe(so, beat("n1"), T0);
+  deepEqual(so.nodes.get("n1")?.inventory.load, load);
+});
+
 Deno.test("observe() ignores a heartbeat of a node that has not registered", () => {
   const so = world();
   equal(observe(so, beat("n1"), T0), so);

@@ -6,6 +6,7 @@ import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { listCommand } from "../../command.ts";
 import { type Listing, visible } from "../../table.ts";
 import { toRecord } from "../../record.ts";
+import { loadWords, memoryWords } from "./load.ts";
 import { formatLabels } from "./label.ts";
 
 export const listNodes = listCommand(
@@ -30,6 +31,8 @@ export function nodeListing(nodes: readonly NodeView[]): Listing<NodeView> {
       { title: "LAST SEEN", cell: lastSeen },
       { title: "VERSION", cell: (node) => node.agentVersion },
       { title: "ADDRESS", cell: (node) => node.address, wide: true },
+      { title: "LOAD", cell: loadWords, wide: true },
+      { title: "MEMORY FREE", cell: memoryWords, wide: true },
       {
         title: "ENGINES",
         cell: (node) =>

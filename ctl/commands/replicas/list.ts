@@ -2,10 +2,19 @@
 import { buildCommand } from "@stricli/core";
 import { formatDurationMs } from "@heddle/common/duration";
 import { type ReplicaView, ReplicaViewSchema, type ShardView } from "@heddle/proto/gen/admin";
+import type { ShardUsage } from "@heddle/proto/gen/types";
 import { decodeReplicaState } from "@heddle/proto/replica_state";
 import { decodeShardState } from "@heddle/proto/shard_state";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
-import { type CtlContext, list, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../../command.ts";
+import {
+  type CtlContext,
+  list,
+  LIST_ALIASES,
+  LIST_FLAGS,
+  type ListFlags,
+  outputOf,
+} from "../../command.ts";
+import { usagesOf, usageWords } from "../nodes/load.ts";
 import { toRecord } from "../../record.ts";
 import type { Listing } from "../../table.ts";
 
@@ -32,13 +41,18 @@ export const listReplicas = buildCommand({
     await list(this, flags, async (client) => {
       const request = { model: flags.model ?? "" };
       const answer = await client.listReplicas(request, { timeoutMs: CALL_TIMEOUT_MS });
-      return replicaListing(answer.replicas);
+      if (outputOf(flags) !== "wide") return replicaListing(answer.replicas);
+      const { nodes } = await client.listNodes({}, { timeoutMs: CALL_TIMEOUT_MS });
+      return replicaListing(answer.replicas, usagesOf(nodes));
     });
   },
 });
 
-/** The table of replicas. */
-export function replicaListing(replicas: readonly ReplicaView[]): Listing<ReplicaView> {
+/** The table of replicas; `usages` are what shards take, by their id, as far as that is known. */
+export function replicaListing(
+  replicas: readonly ReplicaView[],
+  usages: ReadonlyMap<string, ShardUsage> = new Map(),
+): Listing<ReplicaView> {
   return {
     rows: replicas,
     empty: "No replica runs. See why with: explain MODEL",
@@ -58,6 +72,12 @@ export function replicaListing(replicas: readonly ReplicaView[]): Listing<Replic
       {
         title: "PIDS",
         cell: (replica) => replica.shards.map((shard) => shard.pid?.toString() ?? "-").join(", "),
+        wide: true,
+      },
+      {
+        title: "TAKES",
+        cell: (replica) =>
+          replica.shards.map((shard) => usageWords(usages.get(shard.shardId)) || "?").join(" | "),
         wide: true,
       },
       { title: "HCAS", cell: (replica) => replica.shards.map(hcasOf).join(" | "), wide: true },
