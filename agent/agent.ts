@@ -15,6 +15,7 @@ import type { Launcher } from "./edge/launcher/launcher.ts";
 import { limitWarnings, readLimits } from "./edge/launcher/limits.ts";
 import { readBootId } from "./edge/launcher/shim.ts";
 import { lockState } from "./edge/state_lock.ts";
+import type { TimedCall } from "./edge/hardware/timed_nvidia_smi.ts";
 import { OwnLog } from "./edge/log/own_log.ts";
 import { addressTowards } from "./edge/own_address.ts";
 import { encodeStatus } from "./edge/session/encode.ts";
@@ -60,12 +61,14 @@ export interface Agent {
   readonly report: NodeReport;
   readonly store: ShardStore;
   readonly launcher: Launcher;
+  readonly usage: UsageWatch;
 }
 
 /** What is told when something changes; a session sets it. */
 interface Listeners {
   onStatus: ConstructorParameters<typeof Supervisor>[0]["onStatus"];
   onEngines: () => void;
+  onNvidiaSmi: (call: TimedCall) => void;
 }
 
 /** Waits for a route to control when the configuration names no address. */
@@ -100,6 +103,7 @@ export async function buildAgent(
   const discovery = createDiscovery({
     ...discoveryOptions(options, address),
     heldGpus: () => supervisor.heldGpus(),
+    onNvidiaSmi: (call) => listeners.onNvidiaSmi(call),
     memory: await openBootMemory(join(config.state_directory, "boot.json"), bootId),
   });
   const effects = new Effects({
@@ -125,6 +129,7 @@ export async function buildAgent(
     makeKey,
     onStatus: (shard, status) => listeners.onStatus(shard, status),
   });
+  const usage = usageWatch(launcher, supervisor);
   const report: NodeReport = new NodeReport({
     node: options.node,
     bootId,
@@ -133,9 +138,9 @@ export async function buildAgent(
     discovery,
     engines,
     supervisor,
-    usage: usageWatch(launcher, supervisor),
+    usage,
   });
-  return { supervisor, engines, report, store, launcher };
+  return { supervisor, engines, report, store, launcher, usage };
 }
 
 async function prepareHere(
@@ -184,7 +189,7 @@ export async function runAgent(
   using own = new OwnLog();
   using _lock = await lockState(options.config.state_directory);
   const address = await managementAddress(options.config, signal);
-  const listeners: Listeners = { onStatus: () => {}, onEngines: () => {} };
+  const listeners: Listeners = { onStatus: () => {}, onEngines: () => {}, onNvidiaSmi: () => {} };
   const agent = await buildAgent(options, address, listeners);
   const { supervisor, engines } = agent;
   const counts = agentMetrics(metrics.registry, {
@@ -193,11 +198,11 @@ export async function runAgent(
   });
   const session = sessionOf(options, agent, { own, counts });
   listeners.onStatus = (shard, status) => {
-    if (status.state === "failed") {
-      counts.failures.inc({ engine: shard.spec.engine, reason: status.reason });
-    }
+    counts.countStatus(shard, status);
     session.tell(encodeStatus(shard, status));
   };
+  listeners.onNvidiaSmi = ({ call, outcome, seconds }) =>
+    counts.nvidiaSmi.observe({ call, outcome }, seconds);
   listeners.onEngines = () => session.nudge();
   // Shards first: they need no engine to be looked at, and somebody may be using them.
   await supervisor.adopt();

@@ -17,9 +17,10 @@ await startLogging({ format: "text", level: "info", write: () => {} });
 const SHIM = fileURLToPath(new URL("../bin/heddle-shim", import.meta.url));
 const SIM = fileURLToPath(new URL("../bin/heddle-sim", import.meta.url));
 
-function simSpec(port: number): ShardSpec {
+function simSpec(port: number, shardId = "1-1/0", args: string[] = []): ShardSpec {
   return create(ShardSpecSchema, {
-    shardId: "1-1/0",
+    shardId,
+    args,
     replicaId: "1-1",
     shardCount: 1,
     attempt: 1,
@@ -117,6 +118,7 @@ Deno.test("the agent starts the simulated engine, is restarted, adopts it and st
     match(metrics, /^heddle_agent_shards\{state="ready"\} 1$/m);
     match(metrics, /^heddle_agent_session_connected 1$/m);
     match(metrics, /^heddle_agent_commands_total\{command="start_shard",outcome="accepted"\} 1$/m);
+    match(metrics, /^heddle_agent_engine_starts_total\{engine="sim",model="demo"\} 1$/m);
     match(metrics, /^heddle_agent_problems\{reason="nvidia_smi_missing"\} 1$/m);
     match(ready.apiKey, /^sk-heddle-replica-[\w-]{43}$/);
     equal(ready.address, `127.0.0.1:${port}`);
@@ -127,6 +129,10 @@ Deno.test("the agent starts the simulated engine, is restarted, adopts it and st
       equal(load.shards[0]?.shardId, "1-1/0");
       taken = (load.shards[0]?.memoryBytes ?? 0n) > 1_000_000n;
     }
+    match(
+      await first.metrics(),
+      /^heddle_agent_shard_memory_bytes\{shard="1-1\/0",model="demo"\} \d{7,}$/m,
+    );
     await first.stop();
 
     const second = startAgent(control.url, state);
@@ -146,6 +152,35 @@ Deno.test("the agent starts the simulated engine, is restarted, adopts it and st
     equal((await again.result()).accepted, true);
     equal((await again.status("stopped")).reason, "drained");
     await second.stop();
+  } finally {
+    await control.close();
+    await Deno.remove(state, { recursive: true });
+  }
+});
+
+Deno.test("the agent counts a start that follows a failure of the same profile as a restart", async () => {
+  const state = await Deno.makeTempDir();
+  const control = await startControlFake();
+  try {
+    const agent = startAgent(control.url, state);
+    const session = await control.session();
+    start(session, simSpec(freePort(), "1-1/0", ["--no-such-flag"]), 1);
+    equal((await session.result()).accepted, true);
+    await session.status("failed");
+    start(session, simSpec(freePort(), "1-2/0"), 2);
+    equal((await session.result()).accepted, true);
+    await session.status("ready");
+    const metrics = await agent.metrics();
+    match(metrics, /^heddle_agent_engine_starts_total\{engine="sim",model="demo"\} 2$/m);
+    match(metrics, /^heddle_agent_engine_restarts_total\{engine="sim",model="demo"\} 1$/m);
+    match(metrics, /^heddle_agent_shard_failures_total\{engine="sim",reason="[a-z_]+"\} 1$/m);
+    const revision = encodeRevision({ term: 1, sequence: 3 });
+    session.send({
+      case: "stopShard",
+      value: create(StopShardSchema, { revision, shardId: "1-2/0", reason: "drained" }),
+    });
+    await session.status("stopped");
+    await agent.stop();
   } finally {
     await control.close();
     await Deno.remove(state, { recursive: true });

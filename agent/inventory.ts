@@ -36,6 +36,7 @@ import {
   encodeModelFile,
   encodeProblem,
 } from "./edge/encode_inventory.ts";
+import type { TimedCall } from "./edge/hardware/timed_nvidia_smi.ts";
 import { textAt } from "./edge/hardware/sysfs.ts";
 import { FaultWatch } from "./discovery/fault_watch.ts";
 import { type HardwareSource, machineSource } from "./discovery/hardware_source.ts";
@@ -71,6 +72,8 @@ export interface DiscoveryOptions {
   readonly heldGpus?: () => ReadonlySet<string>;
   /** What was seen since the machine was started; absent: only what this discovery sees itself. */
   readonly memory?: BootMemory;
+  /** Hears of each call of nvidia-smi. */
+  readonly onNvidiaSmi?: (call: TimedCall) => void;
 }
 
 /** What changes between registrations. */
@@ -141,7 +144,8 @@ export function createDiscovery(
   options: DiscoveryOptions,
   limits: DiscoveryLimits = DISCOVERY_LIMITS,
 ): Discovery {
-  return createDiscoveryOf(machineSource(options.sysfsRoot, options.nvidiaSmi), options, limits);
+  const { sysfsRoot, nvidiaSmi, onNvidiaSmi } = options;
+  return createDiscoveryOf(machineSource(sysfsRoot, nvidiaSmi, onNvidiaSmi), options, limits);
 }
 
 /** Discovery of another source than the machine itself: a recording of it, or a capture. */

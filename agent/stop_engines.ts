@@ -18,7 +18,7 @@ export async function stopEngines(options: AgentOptions, stop: AbortSignal): Pro
   const { supervisor, launcher, engines } = await buildAgent(
     { ...options, config: { ...options.config, engines: [] } },
     address,
-    { onStatus: () => {}, onEngines: () => {} },
+    { onStatus: () => {}, onEngines: () => {}, onNvidiaSmi: () => {} },
   );
   await engines.look(stop);
   await supervisor.adopt();

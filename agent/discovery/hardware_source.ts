@@ -3,6 +3,7 @@
 import type { HostFacts } from "../core/host/host_facts.ts";
 import { readHost } from "../edge/hardware/host.ts";
 import { NvidiaSmi, type NvidiaTool } from "../edge/hardware/nvidia_smi.ts";
+import { type TimedCall, TimedNvidiaSmi } from "../edge/hardware/timed_nvidia_smi.ts";
 import { MountedSysfs, type Sysfs } from "../edge/hardware/sysfs.ts";
 
 export interface HardwareSource {
@@ -13,11 +14,20 @@ export interface HardwareSource {
   readonly host: () => HostFacts;
 }
 
-/** The machine itself. `nvidiaSmi` is a path that the agent may run; undefined: there is none. */
-export function machineSource(sysfsRoot: string, nvidiaSmi: string | undefined): HardwareSource {
+/**
+ * The machine itself. `nvidiaSmi` is a path that the agent may run; undefined: there is none.
+ * `onCall` hears of each call of it.
+ */
+export function machineSource(
+  sysfsRoot: string,
+  nvidiaSmi: string | undefined,
+  onCall: (call: TimedCall) => void = () => {},
+): HardwareSource {
   return {
     sysfs: new MountedSysfs(sysfsRoot),
-    nvidiaSmi: nvidiaSmi === undefined ? undefined : new NvidiaSmi(nvidiaSmi),
+    nvidiaSmi: nvidiaSmi === undefined
+      ? undefined
+      : new TimedNvidiaSmi(new NvidiaSmi(nvidiaSmi), onCall),
     host: readHost,
   };
 }
