@@ -1,8 +1,10 @@
 /** The agent's parts, put together for one node. */
 import { join } from "node:path";
+import type { Transport } from "@connectrpc/connect";
 import { logger } from "@heddle/common/log";
 import type { ProgramMetrics } from "@heddle/common/metrics";
 import { readTlsFiles } from "@heddle/common/mtls_files";
+import { keepRenewed } from "@heddle/common/renewal";
 import { connectRpc } from "@heddle/common/rpc_client";
 import { delay, spawnTask } from "@heddle/common/task";
 import { Commands } from "./commands.ts";
@@ -243,6 +245,7 @@ function sessionOf(
         // Read anew each time: certificates are renewed while the agent runs.
         tls: config.tls === undefined ? undefined : await readTlsFiles(config.tls),
       }),
+    ...besideOf(config),
     hooks: {
       register: (signal) => report.register(signal),
       heartbeat: (signal) => {
@@ -256,6 +259,13 @@ function sessionOf(
       onLost: () => log.info("Engines go on without control"),
     },
   });
+}
+
+function besideOf({ tls }: Config) {
+  if (tls === undefined) return {};
+  const beside = (transport: Transport, signal: AbortSignal) =>
+    keepRenewed({ files: tls, transport }, signal);
+  return { beside };
 }
 
 /**

@@ -8,7 +8,9 @@ import { IDENTITY_NAME, identityOfSubjectAltName } from "@heddle/common/identity
 import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
 import { readTlsFiles } from "@heddle/common/mtls_files";
+import { measureExpiry } from "@heddle/common/renewal";
 import { type ProgramFlags, runProgram } from "@heddle/common/program";
+import { openSdNotify } from "@heddle/common/sd_notify";
 import { HeddleError } from "@heddle/proto/error";
 import { InventorySchema } from "@heddle/proto/gen/types";
 import { type AgentOptions, inspect, runAgent } from "./agent.ts";
@@ -63,16 +65,26 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
   // Ready is having taken over what runs. Were it reaching control, an outage there would have
   // every agent restarted; that there is a session is a metric of its own.
   let adopted = false;
+  const systemd = openSdNotify(config.state_directory);
+  if (config.tls !== undefined) measureExpiry(metrics.registry, config.tls);
   const server = await startMetricsServer({
     listen: metricsAddress(config),
     registry: metrics.registry,
     notReady: () => adopted ? undefined : "adopting what runs here",
   });
   try {
-    await runAgent(options, metrics, { signal: stop, onReady: () => adopted = true });
+    stop.addEventListener("abort", () => systemd.stopping());
+    await runAgent(options, metrics, {
+      signal: stop,
+      onReady: () => {
+        adopted = true;
+        systemd.ready();
+      },
+    });
   } catch (error) {
     if (!stop.aborted) throw error;
   } finally {
+    systemd.close();
     metrics.stop();
     await server.close();
   }

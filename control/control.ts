@@ -7,6 +7,7 @@ import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
 import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
 import { type RpcServer, type RpcServerOptions, startRpcServer } from "@heddle/common/rpc_server";
+import { measureExpiry } from "@heddle/common/renewal";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { AdminService } from "@heddle/proto/gen/admin";
 import { AgentService } from "@heddle/proto/gen/agent";
@@ -56,6 +57,7 @@ export async function startControl(settings: Settings): Promise<Control> {
   const realm: Realm = { cluster: settings.cluster, secured: tls !== undefined };
   const store = stack.adopt(await openStore(settings), (it) => it.close());
   const metrics = stack.adopt(startMetrics("control"), (it) => it.stop());
+  if (settings.tls !== undefined) measureExpiry(metrics.registry, settings.tls);
   let stopping = false;
   const stopped = () =>
     new HeddleError("unavailable", "Control stops; it or another one is back soon");

@@ -3,6 +3,7 @@ import { formatAddress } from "@heddle/common/address";
 import { loadConfig } from "@heddle/common/config_file";
 import { logger } from "@heddle/common/log";
 import { type ProgramFlags, runProgram } from "@heddle/common/program";
+import { openSdNotify } from "@heddle/common/sd_notify";
 import { configSchema, settingsOf } from "./config.ts";
 import { type Control, startControl } from "./control.ts";
 import { catalogSchema } from "./core/catalog.ts";
@@ -21,8 +22,13 @@ async function run(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
     return;
   }
   const config = await loadConfig(configSchema, flags.config ?? DEFAULT_CONFIG);
-  const control = await startControl(settingsOf(config));
+  const systemd = openSdNotify(config.state_directory);
+  const control = await startControl(settingsOf(config)).catch((error: unknown) => {
+    systemd.close();
+    throw error;
+  });
   running = control;
+  systemd.ready();
   log.info("Started", {
     agents: formatAddress(control.agents),
     admin: formatAddress(control.admin),
@@ -32,7 +38,9 @@ async function run(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
     await Promise.race([aborted(stop), control.failed]);
   } finally {
     running = undefined;
+    systemd.stopping();
     await control.stop();
+    systemd.close();
   }
   log.info("Stopped; engines go on");
 }

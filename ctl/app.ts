@@ -4,6 +4,9 @@ import { errorText } from "@heddle/proto/error";
 import { VERSION } from "@heddle/common/version";
 import { init } from "./commands/ca/init.ts";
 import { issue } from "./commands/ca/issue.ts";
+import { rotate } from "./commands/ca/rotate.ts";
+import { strike, struck } from "./commands/ca/strike.ts";
+import { token } from "./commands/ca/token.ts";
 import { request } from "./commands/ca/request.ts";
 import { sign } from "./commands/ca/sign.ts";
 import { status as certificates } from "./commands/ca/status.ts";
@@ -51,7 +54,17 @@ const root = buildRouteMap({
     routers: listRouters,
     ca: buildRouteMap({
       docs: { brief: "Certificates: who may call itself what in this cluster" },
-      routes: { init, request, sign, issue, status: certificates },
+      routes: {
+        init,
+        request,
+        sign,
+        issue,
+        rotate,
+        strike,
+        struck,
+        token,
+        status: certificates,
+      },
     }),
     plan,
     apply,

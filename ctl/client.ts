@@ -1,11 +1,18 @@
 /** The admin API as ctl calls it: one connection, and errors that say what to do. */
-import { type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
+import {
+  type Client,
+  Code,
+  ConnectError,
+  createClient,
+  type Interceptor,
+  type Transport,
+} from "@connectrpc/connect";
 import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
 import { connectRpc } from "@heddle/common/rpc_client";
 import { AdminService } from "@heddle/proto/gen/admin";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { fromRpc } from "@heddle/proto/error_code";
-import type { Context } from "./config.ts";
+import { type Context, isWhole } from "./config.ts";
 
 export type AdminClient = Client<typeof AdminService>;
 
@@ -23,22 +30,59 @@ export async function withClient<T>(
   context: Context,
   use: (client: AdminClient) => Promise<T>,
 ): Promise<T> {
-  const tls = context.tls === undefined ? undefined : await readTlsFiles(context.tls);
+  return await withTransport(context, (transport) => use(createClient(AdminService, transport)));
+}
+
+/** The same, for a service that is not AdminService. */
+export async function withTransport<T>(
+  context: Context,
+  use: (transport: Transport) => Promise<T>,
+): Promise<T> {
+  const shown = await whatIsShown(context);
   const [url, ...others] = [context.url].flat();
   if (url === undefined || others.length > 0) {
-    return await withLeader([context.url].flat(), tls, use);
+    return await withLeader([context.url].flat(), shown, use);
   }
-  return await connected(url, tls, use);
+  return await connected(url, shown, use);
+}
+
+/** How an operator says who it is: by a certificate, or a token over TLS. */
+interface Shown {
+  readonly tls: TlsMaterial | undefined;
+  readonly token: string | undefined;
+}
+
+async function whatIsShown({ tls, token_file }: Context): Promise<Shown> {
+  const token = token_file === undefined ? undefined : await readSecret(token_file);
+  if (tls === undefined) return { tls: undefined, token };
+  if (!isWhole(tls)) {
+    return { tls: { cert: "", key: "", ca: await readSecret(tls.ca_file) }, token };
+  }
+  return { tls: await readTlsFiles(tls), token };
+}
+
+async function readSecret(file: string): Promise<string> {
+  try {
+    return (await Deno.readTextFile(file)).trim();
+  } catch (error) {
+    throw new HeddleError("invalid_input", `Cannot read ${file}: ${errorText(error)}`, {
+      cause: error,
+    });
+  }
 }
 
 async function connected<T>(
   url: string,
-  tls: TlsMaterial | undefined,
-  use: (client: AdminClient) => Promise<T>,
+  { tls, token }: Shown,
+  use: (transport: Transport) => Promise<T>,
 ): Promise<T> {
-  const connection = connectRpc({ url, tls });
+  const connection = connectRpc({
+    url,
+    tls,
+    interceptors: token === undefined ? [] : [withToken(token)],
+  });
   try {
-    return await use(createClient(AdminService, connection.transport));
+    return await use(connection.transport);
   } catch (error) {
     throw explain(error, url);
   } finally {
@@ -46,25 +90,32 @@ async function connected<T>(
   }
 }
 
+function withToken(token: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+}
+
 async function withLeader<T>(
   urls: readonly string[],
-  tls: TlsMaterial | undefined,
-  use: (client: AdminClient) => Promise<T>,
+  shown: Shown,
+  use: (transport: Transport) => Promise<T>,
 ): Promise<T> {
   const others: string[] = [];
   for (const url of urls) {
-    const standing = await standingOf(url, tls);
-    if (standing === undefined) return await connected(url, tls, use);
+    const standing = await standingOf(url, shown);
+    if (standing === undefined) return await connected(url, shown, use);
     others.push(`  ${standing}`);
   }
   throw new HeddleError("unavailable", `Cannot find a control that leads:\n${others.join("\n")}`);
 }
 
 /** Undefined when it leads; otherwise what it is instead. */
-async function standingOf(url: string, tls: TlsMaterial | undefined): Promise<string | undefined> {
+async function standingOf(url: string, shown: Shown): Promise<string | undefined> {
   try {
-    return await connected(url, tls, async (client) => {
-      const { leading, leader, unsure } = await client.getVersion({}, {
+    return await connected(url, shown, async (transport) => {
+      const { leading, leader, unsure } = await createClient(AdminService, transport).getVersion({}, {
         timeoutMs: ASK_TIMEOUT_MS,
       });
       if (leading) return undefined;

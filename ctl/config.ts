@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { loadConfig } from "@heddle/common/config_file";
-import { tlsFilesSchema } from "@heddle/common/mtls_files";
+import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
 import { HeddleError } from "@heddle/proto/error";
 
 const contextSchema = z.strictObject({
@@ -10,13 +10,22 @@ const contextSchema = z.strictObject({
   url: z.union([z.string(), z.array(z.string()).min(1)]).describe(
     "control's admin API, https://host:port, http only on loopback; or a list of them, one for each control",
   ),
-  tls: tlsFilesSchema.optional().describe("the operator's certificate"),
+  tls: z.union([
+    tlsFilesSchema,
+    z.strictObject({ ca_file: tlsFilesSchema.shape.ca_file }),
+  ]).optional().describe("the operator's certificate, or with token_file the authority alone"),
+  token_file: z.string().optional().describe("file with the operator's token and nothing else"),
   endpoint: z.strictObject({
     url: z.url({ protocol: /^https?$/ }).describe("where clients ask: the address of the routers"),
     key_file: z.string().optional().describe("file with a client's key and nothing else"),
   }).optional().describe("what `doctor` asks for one token"),
 });
 export type Context = z.output<typeof contextSchema>;
+
+/** True for TLS settings with a certificate and its key. */
+export function isWhole(tls: NonNullable<Context["tls"]>): tls is TlsFiles {
+  return "certificate_file" in tls;
+}
 
 /** ctl's configuration file. */
 export const configSchema = z.strictObject({

@@ -4,7 +4,9 @@ import { formatAddress } from "@heddle/common/address";
 import { logger } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
+import { measureExpiry } from "@heddle/common/renewal";
 import { HeddleError } from "@heddle/proto/error";
+import { openSdNotify } from "@heddle/common/sd_notify";
 import { spawnTask } from "@heddle/common/task";
 import { runProgram } from "@heddle/common/program";
 import { configSchema } from "./config.ts";
@@ -19,7 +21,10 @@ let reload = () => {};
 async function run(settings: Settings, stop: AbortSignal): Promise<void> {
   const log = logger("router");
   const metrics = startMetrics("heddle-router");
+  const systemd = openSdNotify(settings.stateDirectory);
   try {
+    const { tls } = settings.control ?? {};
+    if (tls !== undefined) measureExpiry(metrics.registry, tls);
     const router = await startRouter(settings, metrics.registry, { ...inheritedSocket() });
     reload = () => spawnTask("reload", router.reload);
     const admin = await startMetricsServer({
@@ -33,10 +38,13 @@ async function run(settings: Settings, stop: AbortSignal): Promise<void> {
       listen: formatAddress(router.address),
       admin: formatAddress(admin.address),
     });
+    systemd.ready();
     await aborted(stop);
+    systemd.stopping();
     await router.stop();
     await admin.close();
   } finally {
+    systemd.close();
     metrics.stop();
   }
 }

@@ -101,6 +101,8 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
       before: [
         "config=${XDG_CONFIG_HOME:-${HOME:-/root}/.config}/heddle",
         'may="${HEDDLE_CA:-$config/ca}${HEDDLE_TLS:+,$HEDDLE_TLS}"',
+        // These two of them ask control.
+        'case "${2:-} ${3:-}" in "ca strike" | "ca struck") asks=1 ;; *) asks= ;; esac',
         "given=",
         'case "${2:-}" in',
         "  plan | apply | doctor)",
@@ -114,7 +116,7 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
       cases: [
         {
           // The authority's folder and that of one certificate, and nothing else. $1 is the entry.
-          when: '"${2:-}" = ca',
+          when: '"${2:-}$asks" = ca',
           flags: '--allow-read="$may" --allow-write="$may"',
         },
         {

@@ -5,7 +5,7 @@
  * control's restart and a cut in the network.
  */
 import { create } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { createClient, type Transport } from "@connectrpc/connect";
 import { type BackoffBounds, backoffMs } from "@heddle/common/backoff";
 import { logger } from "@heddle/common/log";
 import type { RpcConnection } from "@heddle/common/rpc_client";
@@ -71,6 +71,8 @@ export interface SessionOptions {
   readonly controls: readonly string[];
   readonly connect: (url: string) => Promise<RpcConnection>;
   readonly hooks: SessionHooks;
+  /** Runs beside each session, over its connection, until `signal` aborts. Never rejects. */
+  readonly beside?: (transport: Transport, signal: AbortSignal) => Promise<void>;
   readonly backoff: BackoffBounds;
 }
 
@@ -184,6 +186,10 @@ export class Session {
             onRegistered();
             log.info("Registered with control", { url, term: Number(message.value.term) });
             this.#beat(stream, message.value, over);
+            const { beside } = this.#options;
+            if (beside !== undefined) {
+              spawnTask("beside session", () => beside(connection.transport, ended), ended);
+            }
           }
           first = false;
         } else {

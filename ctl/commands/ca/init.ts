@@ -1,16 +1,9 @@
 /** `ctl ca init`: makes the certificate authority of a cluster. */
 import { buildCommand } from "@stricli/core";
 import { IDENTITY_NAME } from "@heddle/common/identity";
-import { createIssuing, createRoot } from "@heddle/common/pki";
 import { HeddleError } from "@heddle/proto/error";
 import type { CtlContext } from "../../command.ts";
-import { findAuthority, writeAuthority } from "./authority.ts";
-import { DAY_MS } from "./leaf_flags.ts";
-
-/** The root is what every machine trusts; replacing it visits all of them. */
-const ROOT_VALID_MS = 3_650 * DAY_MS;
-/** Renewing the issuing authority needs the root's key, so not often. */
-const ISSUING_VALID_MS = 730 * DAY_MS;
+import { createAuthority, findAuthority, writeAuthority, writeTrust } from "./authority.ts";
 
 interface InitFlags {
   readonly cluster: string;
@@ -51,10 +44,9 @@ export const init = buildCommand({
       this.io.out(`The authority of ${cluster} is in ${folder} already\n`);
       return;
     }
-    const now = Date.now();
-    const root = await createRoot({ cluster, validMs: ROOT_VALID_MS, now });
-    const issuing = await createIssuing(root, { cluster, validMs: ISSUING_VALID_MS, now });
-    await writeAuthority(folder, { root, issuing });
+    const made = await createAuthority(cluster, Date.now());
+    await writeAuthority(folder, made);
+    await writeTrust(folder, [made.root.certificatePem]);
     this.io.out(
       `Made the authority of ${cluster} in ${folder}\n` +
         "Put root-key.pem away, off this machine: it is needed once in two years\n",

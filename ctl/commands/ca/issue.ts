@@ -26,7 +26,7 @@ export const issue = buildCommand({
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
       await writeFileAtomic(join(folder, "key.pem"), leaf.keyPem);
       await writeFileAtomic(join(folder, "cert.pem"), chain, { mode: 0o644 });
-      await writeFileAtomic(join(folder, "ca.pem"), authority.rootPem, { mode: 0o644 });
+      await writeFileAtomic(join(folder, "ca.pem"), authority.trustPem, { mode: 0o644 });
     } catch (error) {
       throw new HeddleError("system", `Cannot write to ${folder}: ${errorText(error)}`, {
         cause: error,

@@ -5,8 +5,6 @@ import { type LeafOptions, readCertificate } from "@heddle/common/pki";
 import { HeddleError } from "@heddle/proto/error";
 import { type Authority, recordIssued } from "./authority.ts";
 
-export const DAY_MS = 86_400_000;
-
 /** A host name; "_" too, which DNS has no use for and machines are named with all the same. */
 const LABEL = /^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$/;
 const HOST_LENGTH_MAX = 253;

@@ -66,8 +66,11 @@ async function isGood(
   current: { requestPem: string; chain: readonly string[]; renewBeforeMs: number },
 ): Promise<boolean> {
   const [pem, issuer, ...more] = current.chain;
-  const issuerPem = authority.issuing.certificatePem;
-  if (pem === undefined || issuer?.trim() !== issuerPem.trim() || more.length > 0) return false;
+  // What control has renewed is as good as what was signed here.
+  const issuerPem = [authority.issuing, authority.fleet]
+    .map((pair) => pair?.certificatePem)
+    .find((each) => each?.trim() === issuer?.trim());
+  if (pem === undefined || issuerPem === undefined || more.length > 0) return false;
   try {
     const { identity, hosts, notAfter } = readCertificate(pem);
     return identity !== undefined &&

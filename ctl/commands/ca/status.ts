@@ -4,8 +4,7 @@ import { type CertificateFacts, readCertificate } from "@heddle/common/pki";
 import type { CtlContext } from "../../command.ts";
 import { FORM_ALIASES, FORM_FLAGS, type FormFlags, outputOf } from "../../command.ts";
 import { type Listing, writeListing } from "../../table.ts";
-import { hasRootKey, type Issued, openAuthority, readIssued } from "./authority.ts";
-import { DAY_MS } from "./leaf_flags.ts";
+import { DAY_MS, hasRootKey, type Issued, openAuthority, readIssued } from "./authority.ts";
 
 /** One certificate of the list. */
 interface CertificateRow {

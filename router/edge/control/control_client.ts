@@ -3,7 +3,7 @@
  * router does with it. Both go to the same control, the first of the list that takes them. Without
  * any the router serves on from what it knows.
  */
-import { type Client, createClient } from "@connectrpc/connect";
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { formatRevision } from "@heddle/proto/revision";
 import { RouterService } from "@heddle/proto/gen/router";
 import { errorText, HeddleError } from "@heddle/proto/error";
@@ -11,8 +11,9 @@ import { fromRpc } from "@heddle/proto/error_code";
 import { backoffMs } from "@heddle/common/backoff";
 import { logger } from "@heddle/common/log";
 import { readTlsFiles, type TlsFiles } from "@heddle/common/mtls_files";
+import { keepRenewed } from "@heddle/common/renewal";
 import { connectRpc } from "@heddle/common/rpc_client";
-import { delay } from "@heddle/common/task";
+import { delay, spawnTask } from "@heddle/common/task";
 import { VERSION } from "@heddle/common/version";
 import { triesInVain } from "../../core/fleet/reconnect.ts";
 import { isStale, type Table, type TableUpdate } from "../../core/fleet/table.ts";
@@ -107,6 +108,7 @@ export class ControlClient {
   async #watch(url: string, stop: AbortSignal): Promise<boolean> {
     const { name, instance, routing } = this.#options;
     let heard = false;
+    const over = new AbortController();
     let connection: ReturnType<typeof connectRpc> | undefined;
     try {
       const { tls } = this.#options;
@@ -121,7 +123,10 @@ export class ControlClient {
       }, { signal: stop });
       for await (const message of stream) {
         const { update, problems } = decodeWatch(message);
-        if (!heard) this.#begin(url, update);
+        if (!heard) {
+          this.#begin(url, update);
+          this.#keepRenewed(connection.transport, AbortSignal.any([stop, over.signal]));
+        }
         heard = true;
         for (const problem of problems) this.#log.error(problem);
         routing.apply(update);
@@ -136,9 +141,16 @@ export class ControlClient {
     } finally {
       this.#rpc = undefined;
       routing.forgetPending();
+      over.abort();
       connection?.close();
     }
     return heard;
+  }
+
+  #keepRenewed(transport: Transport, signal: AbortSignal): void {
+    const { tls } = this.#options;
+    if (tls === undefined) return;
+    spawnTask("renewal", () => keepRenewed({ files: tls, transport }, signal), signal);
   }
 
   #begin(url: string, update: TableUpdate): void {

@@ -1,0 +1,123 @@
+/**
+ * A program's certificate over time: when it ends, and how it is renewed before that, over the
+ * connection that the program has with control. The key stays; only what is said about it is new.
+ */
+import { createClient, type Transport } from "@connectrpc/connect";
+import { Gauge, type Registry } from "prom-client";
+import { errorText, HeddleError } from "@heddle/proto/error";
+import { RenewalService } from "@heddle/proto/gen/identity";
+import { writeFileAtomic } from "./atomic_file.ts";
+import { hash32 } from "./backoff.ts";
+import { formatIdentity } from "./identity.ts";
+import { logger } from "./log.ts";
+import { readTlsFiles, type TlsFiles } from "./mtls_files.ts";
+import { type CertificateFacts, createRequest, isIssuedFor, readCertificate } from "./pki.ts";
+import { delay } from "./task.ts";
+
+const log = logger("certificate");
+
+/** How often it is looked at. Certificates hold for days; a look costs a millisecond. */
+const LOOK_MS = 3_600_000;
+/** A renewal is due when so much of the life is over, and a little later for some than for others. */
+const DUE_AFTER = 2 / 3;
+const SPREAD = 1 / 20;
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+/** True once the certificate should be renewed. Pure; jittered, so that no fleet comes at once. */
+export function isRenewalDue(
+  { serial, notBefore, notAfter }: CertificateFacts,
+  now: number,
+): boolean {
+  const life = notAfter - notBefore;
+  const jitter = hash32(serial) / 0x1_0000_0000 * SPREAD;
+  return now >= notBefore + life * (DUE_AFTER + jitter);
+}
+
+/**
+ * Renews the certificate over `transport` when that is due. True when it did. Throws HeddleErrors and
+ * what the call throws; the files are then as they were.
+ */
+export async function renewIfDue(
+  { files, transport, now }: {
+    readonly files: TlsFiles;
+    readonly transport: Transport;
+    /** ms since 1970 */
+    readonly now: number;
+  },
+): Promise<boolean> {
+  const { cert, key } = await readTlsFiles(files);
+  const current = readCertificate(cert);
+  if (!isRenewalDue(current, now)) return false;
+  const requestPem = await createRequest(key);
+  const { chainPem } = await createClient(RenewalService, transport)
+    .renew({ requestPem }, { timeoutMs: 10_000 });
+  await demandSame(current, chainPem, requestPem);
+  try {
+    await writeFileAtomic(files.certificate_file, chainPem, { mode: 0o644 });
+  } catch (error) {
+    const text = `Cannot write ${files.certificate_file}: ${
+      errorText(error)
+    }. site.yml renews it too`;
+    throw new HeddleError("system", text, { cause: error });
+  }
+  const { serial, notAfter } = readCertificate(chainPem);
+  log.info("Certificate renewed", { serial, until: new Date(notAfter).toISOString() });
+  return true;
+}
+
+/** Renews whenever it is due, until `signal` aborts. Never rejects: what is wrong is logged. */
+export async function keepRenewed(
+  { files, transport }: { readonly files: TlsFiles; readonly transport: Transport },
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await renewIfDue({ files, transport, now: Date.now() });
+    } catch (error) {
+      if (!signal.aborted) {
+        log.warning("Cannot renew the certificate", { reason: errorText(error) });
+      }
+    }
+    await delay(LOOK_MS, signal);
+  }
+}
+
+/** Tells when the certificate in the file ends, and 0 for one that cannot be read. */
+export function measureExpiry(registry: Registry, files: TlsFiles): void {
+  new Gauge({
+    name: "heddle_certificate_expiry_timestamp_seconds",
+    help: "When this program's certificate ends, in seconds since 1970; 0: it cannot be read",
+    registers: [registry],
+    async collect() {
+      const pem = await Deno.readTextFile(files.certificate_file).catch(() => "");
+      this.set(endOf(pem) / 1_000);
+    },
+  });
+}
+
+function endOf(pem: string): number {
+  try {
+    return readCertificate(pem).notAfter;
+  } catch {
+    return 0;
+  }
+}
+
+// Whatever control answers: what is written must be this program's, or it could not come back.
+async function demandSame(
+  current: CertificateFacts,
+  chainPem: string,
+  requestPem: string,
+): Promise<void> {
+  const [leaf, issuerPem] = chainPem.match(CERTIFICATE) ?? [];
+  const good = leaf !== undefined && issuerPem !== undefined &&
+    await isIssuedFor(leaf, { issuerPem, requestPem });
+  const { identity } = readCertificate(leaf ?? "");
+  const wanted = current.identity;
+  if (
+    good && identity !== undefined && wanted !== undefined &&
+    formatIdentity(identity) === formatIdentity(wanted)
+  ) return;
+  throw new HeddleError("protocol", "Cannot use the renewed certificate: it is not ours");
+}

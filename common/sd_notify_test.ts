@@ -1,0 +1,50 @@
+import { deepEqual, equal } from "node:assert/strict";
+import { openSdNotify } from "./sd_notify.ts";
+
+/** systemd's end: what it is told, in order. */
+async function withSystemd(
+  env: Readonly<Record<string, string>>,
+  use: (place: { folder: string; next: () => Promise<string> }) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  const peer = Deno.listenDatagram({ transport: "unixpacket", path: `${folder}/systemd` });
+  const all = { NOTIFY_SOCKET: `${folder}/systemd`, ...env };
+  for (const [name, value] of Object.entries(all)) Deno.env.set(name, value);
+  try {
+    await use({
+      folder,
+      next: async () => new TextDecoder().decode((await peer.receive())[0]),
+    });
+  } finally {
+    for (const name of Object.keys(all)) Deno.env.delete(name);
+    peer.close();
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("openSdNotify() says ready, then regularly that it lives, and that it ends", async () => {
+  await withSystemd({ WATCHDOG_USEC: "20000" }, async ({ folder, next }) => {
+    // What a program that was killed has left.
+    await Deno.writeTextFile(`${folder}/notify.sock`, "");
+    const systemd = openSdNotify(folder);
+    equal(await next(), "EXTEND_TIMEOUT_USEC=20000000");
+    systemd.ready();
+    deepEqual([await next(), await next(), await next()], ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
+    systemd.stopping();
+    while (await next() !== "STOPPING=1");
+    systemd.close();
+    deepEqual(await Array.fromAsync(Deno.readDir(folder), ({ name }) => name), ["systemd"]);
+  });
+});
+
+Deno.test("openSdNotify() does nothing where nobody asks, and survives what it cannot bind", async () => {
+  const quiet = openSdNotify("/nonexistent");
+  quiet.ready();
+  quiet.close();
+  await withSystemd({}, async () => {
+    const broken = openSdNotify("/nonexistent/folder");
+    broken.ready();
+    broken.close();
+    await Promise.resolve();
+  });
+});
