@@ -65,7 +65,11 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
   // Ready is having taken over what runs. Were it reaching control, an outage there would have
   // every agent restarted; that there is a session is a metric of its own.
   let adopted = false;
-  const systemd = openSdNotify(config.state_directory);
+  const systemd = openSdNotify({
+    folder: config.state_directory,
+    socket: Deno.env.get("NOTIFY_SOCKET"),
+    watchdog: Deno.env.get("WATCHDOG_USEC"),
+  });
   if (config.tls !== undefined) measureExpiry(metrics.registry, config.tls);
   const server = await startMetricsServer({
     listen: metricsAddress(config),

@@ -23,9 +23,17 @@ export interface SdNotify {
 
 const NOBODY_ASKS: SdNotify = { ready() {}, stopping() {}, close() {} };
 
-/** Begins to talk to systemd. `folder` is where the program's own socket may lie. */
-export function openSdNotify(folder: string): SdNotify {
-  const peer = given("NOTIFY_SOCKET");
+export interface SdNotifyOptions {
+  /** Where the program's own socket may lie. */
+  readonly folder: string;
+  /** NOTIFY_SOCKET */
+  readonly socket: string | undefined;
+  /** WATCHDOG_USEC */
+  readonly watchdog: string | undefined;
+}
+
+/** Begins to talk to systemd. */
+export function openSdNotify({ folder, socket: peer, watchdog }: SdNotifyOptions): SdNotify {
   // An abstract one begins with "@"; systemd's own is a path.
   if (peer?.startsWith("/") !== true) return NOBODY_ASKS;
   const path = join(folder, "notify.sock");
@@ -41,7 +49,7 @@ export function openSdNotify(folder: string): SdNotify {
     ready() {
       clearInterval(timer);
       send("READY=1");
-      const watchdogUs = Number(given("WATCHDOG_USEC") ?? 0);
+      const watchdogUs = Number(watchdog ?? 0);
       // Twice as often as it has to be, as systemd's manual advises.
       if (watchdogUs > 0) timer = setInterval(() => send("WATCHDOG=1"), watchdogUs / 2_000);
     },
@@ -72,14 +80,5 @@ function removeIfThere(path: string): void {
     Deno.removeSync(path);
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
-  }
-}
-
-function given(name: string): string | undefined {
-  try {
-    return Deno.env.get(name);
-  } catch {
-    // Not among what this program may read: then it is not meant for it.
-    return undefined;
   }
 }

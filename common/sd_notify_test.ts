@@ -3,30 +3,27 @@ import { openSdNotify } from "./sd_notify.ts";
 
 /** systemd's end: what it is told, in order. */
 async function withSystemd(
-  env: Readonly<Record<string, string>>,
-  use: (place: { folder: string; next: () => Promise<string> }) => Promise<void>,
+  use: (place: { folder: string; socket: string; next: () => Promise<string> }) => Promise<void>,
 ): Promise<void> {
   const folder = await Deno.makeTempDir();
   const peer = Deno.listenDatagram({ transport: "unixpacket", path: `${folder}/systemd` });
-  const all = { NOTIFY_SOCKET: `${folder}/systemd`, ...env };
-  for (const [name, value] of Object.entries(all)) Deno.env.set(name, value);
   try {
     await use({
       folder,
+      socket: `${folder}/systemd`,
       next: async () => new TextDecoder().decode((await peer.receive())[0]),
     });
   } finally {
-    for (const name of Object.keys(all)) Deno.env.delete(name);
     peer.close();
     await Deno.remove(folder, { recursive: true });
   }
 }
 
 Deno.test("openSdNotify() says ready, then regularly that it lives, and that it ends", async () => {
-  await withSystemd({ WATCHDOG_USEC: "20000" }, async ({ folder, next }) => {
+  await withSystemd(async ({ folder, socket, next }) => {
     // What a program that was killed has left.
     await Deno.writeTextFile(`${folder}/notify.sock`, "");
-    const systemd = openSdNotify(folder);
+    const systemd = openSdNotify({ folder, socket, watchdog: "20000" });
     equal(await next(), "EXTEND_TIMEOUT_USEC=20000000");
     systemd.ready();
     deepEqual([await next(), await next(), await next()], ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
@@ -38,11 +35,11 @@ Deno.test("openSdNotify() says ready, then regularly that it lives, and that it 
 });
 
 Deno.test("openSdNotify() does nothing where nobody asks, and survives what it cannot bind", async () => {
-  const quiet = openSdNotify("/nonexistent");
+  const quiet = openSdNotify({ folder: "/nonexistent", socket: undefined, watchdog: undefined });
   quiet.ready();
   quiet.close();
-  await withSystemd({}, async () => {
-    const broken = openSdNotify("/nonexistent/folder");
+  await withSystemd(async ({ socket }) => {
+    const broken = openSdNotify({ folder: "/nonexistent/folder", socket, watchdog: "20000" });
     broken.ready();
     broken.close();
     await Promise.resolve();

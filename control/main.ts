@@ -22,7 +22,11 @@ async function run(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
     return;
   }
   const config = await loadConfig(configSchema, flags.config ?? DEFAULT_CONFIG);
-  const systemd = openSdNotify(config.state_directory);
+  const systemd = openSdNotify({
+    folder: config.state_directory,
+    socket: Deno.env.get("NOTIFY_SOCKET"),
+    watchdog: Deno.env.get("WATCHDOG_USEC"),
+  });
   const control = await startControl(settingsOf(config)).catch((error: unknown) => {
     systemd.close();
     throw error;

@@ -115,9 +115,12 @@ async function withLeader<T>(
 async function standingOf(url: string, shown: Shown): Promise<string | undefined> {
   try {
     return await connected(url, shown, async (transport) => {
-      const { leading, leader, unsure } = await createClient(AdminService, transport).getVersion({}, {
-        timeoutMs: ASK_TIMEOUT_MS,
-      });
+      const { leading, leader, unsure } = await createClient(AdminService, transport).getVersion(
+        {},
+        {
+          timeoutMs: ASK_TIMEOUT_MS,
+        },
+      );
       if (leading) return undefined;
       const who = leader === "" ? unsure || "it does not know who leads" : `"${leader}" leads`;
       return `Control at ${url} stands by: ${who}`;

@@ -21,7 +21,11 @@ let reload = () => {};
 async function run(settings: Settings, stop: AbortSignal): Promise<void> {
   const log = logger("router");
   const metrics = startMetrics("heddle-router");
-  const systemd = openSdNotify(settings.stateDirectory);
+  const systemd = openSdNotify({
+    folder: settings.stateDirectory,
+    socket: Deno.env.get("NOTIFY_SOCKET"),
+    watchdog: Deno.env.get("WATCHDOG_USEC"),
+  });
   try {
     const { tls } = settings.control ?? {};
     if (tls !== undefined) measureExpiry(metrics.registry, tls);

@@ -6,7 +6,7 @@ import { VERSION } from "@heddle/common/version";
 import { errorText } from "@heddle/proto/error";
 import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
 import { withClient } from "../client.ts";
-import type { Context } from "../config.ts";
+import { type Context, isWhole } from "../config.ts";
 import { checkCertificate } from "../doctor/certificate.ts";
 import { type Check, failed, ok, warning } from "../doctor/check.ts";
 import { checkEndpoint } from "../doctor/endpoint.ts";
@@ -79,7 +79,8 @@ async function* examine(ctl: CtlContext, flags: DoctorFlags): AsyncGenerator<Che
     "configuration",
     `context ${context.name}, control at ${[context.url].flat().join(", ")}`,
   );
-  if (context.tls !== undefined) {
+  // With a token there is none to look at.
+  if (context.tls !== undefined && isWhole(context.tls)) {
     let material: TlsMaterial;
     try {
       material = await readTlsFiles(context.tls);

@@ -3,65 +3,9 @@ import { deepEqual, equal, match, notEqual, ok } from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { run } from "@stricli/core";
 import { identityOfSubjectAltName } from "@heddle/common/identity";
 import { createKey, createRequest } from "@heddle/common/pki";
-import { app } from "../../app.ts";
-import type { CtlContext } from "../../command.ts";
-
-interface Ran {
-  readonly out: string;
-  readonly err: string;
-  readonly failed: boolean;
-}
-
-/** A machine with its own folder for a key, and the folder of the authority. */
-class Machine {
-  readonly authority: string;
-  readonly certificates: string;
-
-  constructor(folder: string, name: string) {
-    this.authority = join(folder, "ca");
-    this.certificates = join(folder, name);
-  }
-
-  async run(args: readonly string[], stdin = ""): Promise<Ran> {
-    let out = "", err = "";
-    const process = {
-      stdout: { write: (text: string) => void (out += text) },
-      stderr: { write: (text: string) => void (err += text) },
-      env: { NO_COLOR: "1" },
-      exitCode: undefined as number | string | null | undefined,
-    };
-    const context: CtlContext = {
-      process,
-      io: { terminal: false, color: false, out: process.stdout.write, err: process.stderr.write },
-      signal: new AbortController().signal,
-      loadContext: () => Promise.reject(new Error("no certificate command asks control")),
-      folders: { authority: this.authority, certificates: this.certificates },
-      readStdin: () => Promise.resolve(stdin),
-      ask: undefined,
-      fail: () => {},
-    };
-    await run(app, ["ca", ...args], context);
-    return { out, err, failed: Number(process.exitCode ?? 0) !== 0 };
-  }
-
-  async succeed(args: readonly string[], stdin = ""): Promise<string> {
-    const { out, err, failed } = await this.run(args, stdin);
-    ok(!failed, err);
-    return out;
-  }
-}
-
-async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "heddle-ca-" });
-  try {
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
+import { Machine, withFolder } from "./machine_fake.ts";
 
 const AGENT = [
   "sign",
@@ -92,11 +36,14 @@ Deno.test("a key stays where it was made, and the signer says whose it is", asyn
     equal((stat.mode ?? 0) & 0o777, 0o600);
     ok(!request.includes("PRIVATE"));
     deepEqual(await namesIn(signer.authority), [
+      "fleet-key.pem",
+      "fleet.pem",
       "issued.jsonl",
       "issuing-key.pem",
       "issuing.pem",
       "root-key.pem",
       "root.pem",
+      "trust.pem",
     ]);
   });
 });

@@ -35,9 +35,12 @@ export const strike = buildCommand({
       ? { case: "serial" as const, value: what }
       : { case: "holder" as const, value: { role, name } };
     const context = await this.loadContext(flags.context);
-    const made = await withTransport(context, (transport) =>
-      createClient(CertificateService, transport)
-        .strike({ struck, reason: flags.reason }, { timeoutMs: CALL_TIMEOUT_MS }));
+    const made = await withTransport(
+      context,
+      (transport) =>
+        createClient(CertificateService, transport)
+          .strike({ struck, reason: flags.reason }, { timeoutMs: CALL_TIMEOUT_MS }),
+    );
     this.io.out(`${made.strike?.struck ?? what}: struck; what stood on it is ended\n`);
   },
 });
@@ -47,9 +50,12 @@ export const struck = buildCommand({
   parameters: { flags: LIST_FLAGS, aliases: LIST_ALIASES },
   async func(this: CtlContext, flags: ListFlags) {
     const context = await this.loadContext(flags.context);
-    const { strikes } = await withTransport(context, (transport) =>
-      createClient(CertificateService, transport)
-        .listStrikes({}, { timeoutMs: CALL_TIMEOUT_MS }));
+    const { strikes } = await withTransport(
+      context,
+      (transport) =>
+        createClient(CertificateService, transport)
+          .listStrikes({}, { timeoutMs: CALL_TIMEOUT_MS }),
+    );
     writeListing(this.io, listing(strikes), outputOf(flags));
   },
 });
@@ -59,7 +65,12 @@ function listing(strikes: readonly StrikeView[]): Listing<StrikeView> {
   return {
     rows: strikes,
     empty: "Nothing was struck",
-    record: (each) => ({ struck: each.struck, by: each.by, reason: each.reason, at: `${at(each)}Z` }),
+    record: (each) => ({
+      struck: each.struck,
+      by: each.by,
+      reason: each.reason,
+      at: `${at(each)}Z`,
+    }),
     columns: [
       { title: "STRUCK", cell: ({ struck }) => struck },
       { title: "BY", cell: ({ by }) => by },
