@@ -447,7 +447,7 @@ export type ReadLog = Message<"heddle.v1.ReadLog"> & {
   requestId: string;
 
   /**
-   * A shard id, or "agent".
+   * "agent", a shard id, that with ":errors", or "sources" for a list of them: name, tab, words.
    *
    * @generated from field: string source = 2;
    */
