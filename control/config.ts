@@ -8,6 +8,12 @@ import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
 import { DEFAULT_TIMINGS, type Timings } from "./core/timings.ts";
 import type { IssuingFiles } from "./edge/identity/renewal.ts";
 import type { PostgresFiles } from "./edge/store/postgres/files.ts";
+import {
+  usageConflicts,
+  usageSchema,
+  type UsageSettings,
+  usageSettingsOf,
+} from "./usage_config.ts";
 
 /** Routers report every 2 s; a lease shorter than two reports would end with one that is late. */
 const ROUTER_LEASE_MS_MIN = 4_000;
@@ -99,6 +105,7 @@ export const configSchema = z.strictObject({
     postgres: postgresSchema.optional()
       .describe("PostgreSQL, which several controls share; absent for SQLite and one control"),
   }).prefault({}).describe("Where control keeps what must survive"),
+  usage: usageSchema.prefault({}).describe("What is kept of what was used"),
   timing: timingSchema.prefault({}).describe("Durations that decide when control acts"),
 }).superRefine((config, context) => {
   const complain = (path: readonly string[], message: string) =>
@@ -115,6 +122,7 @@ export const configSchema = z.strictObject({
   for (const [path, message] of [...listenConflicts(config), ...storeConflicts(config)]) {
     complain(path, message);
   }
+  for (const [key, message] of usageConflicts(config.usage)) complain(["usage", key], message);
   for (const [key, message] of timingConflicts(config.timing)) complain(["timing", key], message);
 });
 
@@ -135,6 +143,7 @@ export interface Settings {
   readonly stateDirectory: string;
   /** Undefined: SQLite in `stateDirectory`. */
   readonly postgres: PostgresFiles | undefined;
+  readonly usage: UsageSettings;
   readonly leaseMs: number;
   readonly timings: Timings;
 }
@@ -153,6 +162,7 @@ export function settingsOf(config: Config): Settings {
     catalogFile: config.catalog_file,
     stateDirectory: config.state_directory,
     postgres: postgresFilesOf(config.store.postgres),
+    usage: usageSettingsOf(config.usage),
     leaseMs: ms(config.timing.lease),
     timings: timingsOf(config.timing),
   };

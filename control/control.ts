@@ -13,7 +13,9 @@ import { AdminService } from "@heddle/proto/gen/admin";
 import { AgentService } from "@heddle/proto/gen/agent";
 import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
 import { RouterService } from "@heddle/proto/gen/router";
+import { TenancyService } from "@heddle/proto/gen/tenancy";
 import { MONOTONIC_CLOCK } from "./clock.ts";
+import { routerTenancyOf, tenancyOf } from "./calls.ts";
 import type { Settings } from "./config.ts";
 import { viewModels } from "./core/views/models.ts";
 import { viewNodes } from "./core/views/nodes.ts";
@@ -21,7 +23,6 @@ import { viewReplicas } from "./core/views/replicas.ts";
 import type { World } from "./core/world.ts";
 import { adminRpc } from "./edge/admin/admin_rpc.ts";
 import { operatorName, type Realm } from "./edge/caller.ts";
-import type { FleetCalls } from "./edge/router_rpc.ts";
 import { demandOperator, parseTokens, type Tokens } from "./edge/identity/operators.ts";
 import { renewalRpc } from "./edge/identity/renewal.ts";
 import { strikesRpc, struckWhy } from "./edge/identity/strikes.ts";
@@ -72,7 +73,7 @@ export async function startControl(settings: Settings): Promise<Control> {
     (it) => it.close(),
   );
   // Before it leads: a control that nobody can reach must not keep another from leading.
-  const listeners = await startListeners(settings, tls, { seat, realm });
+  const listeners = await startListeners(settings, tls, { seat, realm, store });
   stack.defer(() => listeners.close());
   stack.defer(() => {
     stopping = true;
@@ -137,7 +138,11 @@ interface Listeners {
 async function startListeners(
   settings: Settings,
   tls: TlsMaterial | undefined,
-  { seat, realm }: { readonly seat: Seat; readonly realm: Realm },
+  { seat, realm, store }: {
+    readonly seat: Seat;
+    readonly realm: Realm;
+    readonly store: Store;
+  },
 ): Promise<Listeners> {
   let tokens = await readTokens(settings);
   // Without TLS nobody has a certificate, and a control that stands by serves nobody.
@@ -173,6 +178,7 @@ async function startListeners(
       routes: (to) => {
         to.service(AdminService, operatorsOf(seat, realm));
         to.service(CertificateService, strikesOf({ seat, realm }, recheck));
+        to.service(TenancyService, tenancyOf(seat, { realm, store }));
       },
     });
     return {
@@ -228,7 +234,7 @@ function agentsOf(seat: Seat): ServiceImpl<typeof AgentService> {
   };
 }
 
-function routersOf(seat: Seat): FleetCalls {
+function routersOf(seat: Seat): ServiceImpl<typeof RouterService> {
   const routers = () => seat.demand("unavailable").routers;
   return {
     async *watch(request, context) {
@@ -236,6 +242,7 @@ function routersOf(seat: Seat): FleetCalls {
     },
     report: (request, context) => routers().report(request, context),
     wake: (request, context) => routers().wake(request, context),
+    ...routerTenancyOf(seat),
   };
 }
 

@@ -24,6 +24,7 @@ import { WatchHub } from "./edge/watch/hub.ts";
 import { effectsOf, hooksOf } from "./effects.ts";
 import { createLoop, type Loop } from "./loop.ts";
 import { startCatalog } from "./start_catalog.ts";
+import { readTenancy, type StartingTenancy, startTenancy, type TenancyPart } from "./tenancy.ts";
 
 const log = logger("control");
 
@@ -35,6 +36,7 @@ export interface Leadership {
   readonly catalogWatch: CatalogWatch;
   readonly agents: ServiceImpl<typeof AgentService>;
   readonly routers: FleetCalls;
+  readonly tenancy: TenancyPart;
   /** The newest so many audit records, newest first. */
   readonly audit: Store["audit"];
   /** Nothing is decided or sent from here on; every stream ends with `reason`. Idempotent. */
@@ -59,12 +61,14 @@ export interface LeadOptions {
 export async function lead(options: LeadOptions): Promise<Leadership> {
   const { settings, store } = options;
   const stored = await store.load();
+  const tenancy = await readTenancy(store, settings.usage);
   const { world, invalidCatalog } = startingWorld(options, stored);
-  const brain = startBrain(world, options, stored);
+  const brain = startBrain(world, options, { stored, tenancy });
   const { loop, streams, hub, catalogWatch } = brain;
   await catalogWatch.check();
   if (invalidCatalog !== undefined && loop.world().catalog.text === "") {
     loop.stop();
+    brain.tenancy.end();
     throw invalidCatalog;
   }
   const stopWatch = new AbortController();
@@ -76,6 +80,7 @@ export async function lead(options: LeadOptions): Promise<Leadership> {
     async end(reason) {
       loop.stop();
       stopWatch.abort();
+      brain.tenancy.end();
       streams.closeAll(reason);
       hub.closeAll(reason);
       await watching;
@@ -110,7 +115,7 @@ function startingWorld(
 function startBrain(
   world: World,
   { settings, realm, store, metrics, sure }: LeadOptions,
-  stored: Stored,
+  { stored, tenancy }: { readonly stored: Stored; readonly tenancy: StartingTenancy },
 ): Omit<Leadership, "end"> {
   const streams = new NodeStreams((node) => {
     log.info("Node disconnected", { node });
@@ -119,10 +124,11 @@ function startBrain(
   });
   const logs = new LogRequests((node, message) => streams.send(node, message));
   const hub = new WatchHub(world.published);
+  const effects = effectsOf({ streams, hub, store, metrics, sure });
   const loop = createLoop({
     world,
     clock: MONOTONIC_CLOCK,
-    effects: effectsOf({ streams, hub, store, metrics, sure }),
+    effects,
     hooks: hooksOf(metrics),
   });
   const catalogWatch = new CatalogWatch({
@@ -142,6 +148,13 @@ function startBrain(
     catalogWatch,
     agents: agentRpc({ realm, streams, logs, loop }),
     routers: routerRpc({ realm, hub, loop }),
+    tenancy: startTenancy(tenancy, {
+      settings: settings.usage,
+      realm,
+      store,
+      hub,
+      persist: effects.persist,
+    }),
     audit: (limit) => store.audit(limit),
   };
 }

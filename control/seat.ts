@@ -93,6 +93,15 @@ export class Seat {
     return this.#leadership;
   }
 
+  /**
+   * Claims at once: what is stored may have become other than it was, and then a new time of leading
+   * begins with it. Resolves when that has begun.
+   */
+  async renew(): Promise<void> {
+    await this.#elector.claim();
+    await this.#beginning;
+  }
+
   /** Ends every stream with `reason`, then gives back the lease, so that another can lead at once. */
   async stop(reason: HeddleError): Promise<void> {
     this.#stop.abort();

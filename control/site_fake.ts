@@ -79,6 +79,7 @@ export class Site implements AsyncDisposable {
       catalogFile: `${this.folder}/catalog.yaml`,
       stateDirectory: `${this.folder}/state`,
       postgres: undefined,
+      usage: { timeZone: "UTC", keepRecordsMs: HOUR_MS, keepHoursMs: 24 * HOUR_MS },
       leaseMs: 10_000,
       timings: { ...DEFAULT_TIMINGS, ...timings },
       ...parts,

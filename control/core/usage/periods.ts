@@ -9,8 +9,10 @@ const MINUTE_MS = 60_000;
 /** Longer than any month: the next one begins within it. */
 const MONTH_MS_MAX = 32 * 24 * HOUR_MS;
 const DAY_MS_MAX = 26 * HOUR_MS;
+/** Two years of them. */
+const DAYS_KEPT = 731;
 
-export interface Wall {
+interface Wall {
   readonly year: number;
   readonly month: number;
   readonly day: number;
@@ -20,8 +22,10 @@ export interface Wall {
 /** A time zone by its IANA name, e.g. "Europe/Berlin". Throws RangeError for one that is none. */
 export class Calendar {
   readonly #format: Intl.DateTimeFormat;
-  /** The answers of the hour that was asked for last: records come in order, nearly. */
-  #cached: { readonly until: number; readonly from: number; readonly periods: Periods } | undefined;
+  /** Of the minute that was asked for last: records come nearly in order. */
+  #cached: { readonly minute: number; readonly periods: Periods } | undefined;
+  /** Beginnings of days, which take a while to find. */
+  readonly #days = new Map<string, number>();
 
   constructor(timeZone: string) {
     this.#format = new Intl.DateTimeFormat("en-GB", {
@@ -36,7 +40,7 @@ export class Calendar {
   }
 
   /** What the wall shows at `at`. */
-  wall(at: number): Wall {
+  #wall(at: number): Wall {
     const parts = new Map(this.#format.formatToParts(at).map(({ type, value }) => [type, value]));
     const part = (type: Intl.DateTimeFormatPartTypes) => Number(parts.get(type));
     return {
@@ -49,19 +53,30 @@ export class Calendar {
 
   /** The periods that `at` is in. */
   periods(at: number): Periods {
-    const cached = this.#cached;
-    if (cached !== undefined && at >= cached.from && at < cached.until) return cached.periods;
-    const { year, month, day, minute } = this.wall(at);
-    const hour = floorTo(at, MINUTE_MS) - minute * MINUTE_MS;
-    const monthName = `m${year}-${pad(month)}`;
-    const periods = { hour, day: `d${year}-${pad(month)}-${pad(day)}`, month: monthName };
-    // Clocks are set at full hours nearly everywhere; a shorter memory is right where they are not.
-    this.#cached = {
-      from: floorTo(at, MINUTE_MS),
-      until: floorTo(at, MINUTE_MS) + MINUTE_MS,
-      periods,
-    };
+    const minute = floorTo(at, MINUTE_MS);
+    if (this.#cached?.minute === minute) return this.#cached.periods;
+    const wall = this.#wall(minute);
+    const month = `m${wall.year}-${pad(wall.month)}`;
+    const day = `d${wall.year}-${pad(wall.month)}-${pad(wall.day)}`;
+    const periods = { hour: minute - wall.minute * MINUTE_MS, day, month };
+    this.#cached = { minute, periods };
     return periods;
+  }
+
+  /** When the day that `at` is in began. */
+  dayOf(at: number): number {
+    const { day } = this.periods(at);
+    const found = this.#days.get(day);
+    if (found !== undefined) return found;
+    let [outside, inside] = [at - DAY_MS_MAX, at];
+    while (inside - outside > 1) {
+      const middle = Math.floor((inside + outside) / 2);
+      if (this.periods(middle).day === day) inside = middle;
+      else outside = middle;
+    }
+    if (this.#days.size >= DAYS_KEPT) this.#days.clear();
+    this.#days.set(day, inside);
+    return inside;
   }
 
   /** When the period that `at` is in ends, which is when the next begins. */

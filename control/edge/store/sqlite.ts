@@ -106,6 +106,7 @@ class SqliteStore implements Store {
   /** Of the claim that was granted last; undefined while nobody leads here. */
   #held: { readonly holder: string; readonly epoch: number } | undefined;
   #epochs = 0;
+  #restoring = false;
 
   constructor(path: string, database: DatabaseSync, lock: Deno.FsFile) {
     this.#path = path;
@@ -115,6 +116,9 @@ class SqliteStore implements Store {
 
   // deno-lint-ignore require-await -- a store on disk answers at once, by failing too
   async claim({ holder }: Claim): Promise<ClaimAnswer> {
+    if (this.#restoring) {
+      throw new HeddleError("system", "Cannot use the store: it is being restored");
+    }
     if (this.#held?.holder !== holder) {
       this.#do("write", () => this.#writeTerm(this.#term() + 1));
       this.#held = { holder, epoch: ++this.#epochs };
@@ -203,7 +207,12 @@ class SqliteStore implements Store {
       await prepareBackup(file, this.#do("read", () => this.#term()), this.#worker);
       // Nothing is written from here on until somebody leads anew, with what is there then.
       this.#held = undefined;
-      await this.#worker.copy(file, this.#path);
+      this.#restoring = true;
+      try {
+        await this.#worker.copy(file, this.#path);
+      } finally {
+        this.#restoring = false;
+      }
     });
   }
 

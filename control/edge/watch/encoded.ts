@@ -10,12 +10,15 @@ import { type WatchResponse, WatchResponseSchema } from "@heddle/proto/gen/route
 
 /** Gives a message with the same bytes on the wire. Only binary encoding sees what is inside. */
 export function encodeOnce(message: WatchResponse): WatchResponse {
-  const bytes = toBinary(WatchResponseSchema, message);
-  const copy = create(WatchResponseSchema);
-  if (bytes.length === 0) return copy;
+  return withEncoded(create(WatchResponseSchema), toBinary(WatchResponseSchema, message));
+}
+
+/** `message` with the fields that `bytes` encode, which it must not have itself. */
+export function withEncoded(message: WatchResponse, bytes: Uint8Array): WatchResponse {
+  if (bytes.length === 0) return message;
   const reader = new BinaryReader(bytes);
   const [no, wireType] = reader.tag();
   // What follows the first tag, further fields included, is written out as it stands.
-  copy.$unknown = [{ no, wireType, data: bytes.subarray(reader.pos) }];
-  return copy;
+  message.$unknown = [{ no, wireType, data: bytes.subarray(reader.pos) }];
+  return message;
 }

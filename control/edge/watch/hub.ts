@@ -3,14 +3,17 @@
  * is sent is encoded once for all. A router that does not keep up loses its stream and comes back
  * for a snapshot: state that is replaced must not pile up.
  */
+import { create } from "@bufbuild/protobuf";
 import { HeddleError } from "@heddle/proto/error";
-import type { WatchResponse } from "@heddle/proto/gen/router";
+import { type WatchResponse, WatchResponseSchema } from "@heddle/proto/gen/router";
+import { encodeRevision } from "@heddle/proto/revision";
 import type { Published } from "../../core/published.ts";
 import { BoundedQueue } from "../bounded_queue.ts";
 import { deltaOf, snapshotOf } from "./delta.ts";
-import { encodeOnce } from "./encoded.ts";
+import { encodeOnce, withEncoded } from "./encoded.ts";
+import { type EncodedPart, type TenancyChange, TenancyFeed } from "./tenancy_feed.ts";
 
-/** Publications that may wait for one router. At most four come in a second. */
+/** Publications that may wait for one router: four in a second of the fleet, and changes of keys. */
 export const ROUTER_QUEUE_MAX = 64;
 
 /** One publication: all its messages, or none. */
@@ -22,6 +25,7 @@ export class WatchHub {
   #snapshot: Update | undefined;
   #encoded: WatchResponse[] = [];
   readonly #routers = new Map<BoundedQueue<Update>, string>();
+  readonly #tenancy = new TenancyFeed();
 
   constructor(published: Published) {
     this.#published = published;
@@ -38,8 +42,34 @@ export class WatchHub {
     this.#published = published;
     this.#snapshot = undefined;
     this.#encoded = [];
+    this.#send(messages);
+  }
+
+  /** Sends every router what changed about keys, scopes and prices. */
+  publishTenancy(change: TenancyChange): void {
+    const published = this.#published;
+    this.#send(this.#tenancy.apply(change).map((part) => carrying(part, { published })));
+  }
+
+  /** Who says how a scope's budget stands when a snapshot is made. */
+  refreshScopes(refresh: TenancyFeed["refresh"]): void {
+    this.#tenancy.refresh = refresh;
+  }
+
+  /** Asks routers for what they hold of these scopes and do not use. Those that are away are not asked. */
+  recall(routers: ReadonlySet<string>, scopes: readonly string[]): void {
+    const message = create(WatchResponseSchema, {
+      revision: encodeRevision(this.#published.revision),
+      settled: this.#published.settled,
+      recalledScopes: [...scopes],
+    });
+    this.#send([message], (router) => routers.has(router));
+  }
+
+  #send(messages: Update, wanted: (router: string) => boolean = () => true): void {
+    if (messages.length === 0) return;
     for (const [queue, router] of this.#routers) {
-      if (messages.length === 0 || queue.push(messages)) continue;
+      if (!wanted(router) || queue.push(messages)) continue;
       this.#routers.delete(queue);
       queue.fail(
         new HeddleError(
@@ -54,7 +84,8 @@ export class WatchHub {
   /** A snapshot and then deltas, until `signal` aborts or the hub closes. */
   async *watch(router: string, signal: AbortSignal): AsyncGenerator<WatchResponse> {
     const queue = new BoundedQueue<Update>(ROUTER_QUEUE_MAX);
-    const snapshot = this.#snapshot ??= snapshotOf(this.#published);
+    const published = this.#published;
+    const snapshot = this.#snapshot ??= snapshotOf(published);
     // A router that is still being sent a snapshot when a newer one is made goes on with its own.
     const encoded = this.#encoded;
     const onAbort = () => queue.end();
@@ -62,6 +93,11 @@ export class WatchHub {
     signal.addEventListener("abort", onAbort);
     try {
       if (signal.aborted) return;
+      // First, so that a router knows whom it may serve before it has anything to serve with. What
+      // changes meanwhile comes again as a delta.
+      for (const part of this.#tenancy.snapshot(() => performance.now())) {
+        yield carrying(part, { published, snapshot: true });
+      }
       for (const [index, chunk] of snapshot.entries()) {
         yield encoded[index] ??= encodeOnce(chunk);
       }
@@ -77,4 +113,17 @@ export class WatchHub {
     for (const queue of this.#routers.keys()) queue.fail(error);
     this.#routers.clear();
   }
+}
+
+// What is not of the fleet does not change its revision.
+function carrying(
+  part: EncodedPart,
+  { published, snapshot = false }: {
+    readonly published: Published;
+    readonly snapshot?: boolean;
+  },
+): WatchResponse {
+  const { settled } = published;
+  const revision = encodeRevision(published.revision);
+  return withEncoded(create(WatchResponseSchema, { revision, settled, snapshot }), part);
 }
