@@ -22,6 +22,11 @@ Deno.test("configSchema needs only the cluster, and settingsOf() turns defaults 
     catalogFile: "/etc/heddle/catalog.yaml",
     stateDirectory: "/var/lib/heddle/control",
     postgres: undefined,
+    usage: {
+      timeZone: "UTC",
+      keepRecordsMs: 35 * 86_400_000,
+      keepHoursMs: 400 * 86_400_000,
+    },
     leaseMs: 10_000,
     timings: DEFAULT_TIMINGS,
   });
