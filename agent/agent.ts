@@ -233,7 +233,11 @@ function sessionOf(
     store,
     launcher,
     find: (shardId: string) => supervisor.find(shardId),
-    sources: () => supervisor.statuses().map(({ shard }) => shard.spec.shardId),
+    shards: () =>
+      supervisor.statuses().map(({ shard: { spec }, status }) => ({
+        shardId: spec.shardId,
+        words: `${spec.engine} of ${spec.model}, ${status.state}`,
+      })),
   };
   return new Session({
     node,

@@ -12,9 +12,13 @@ import type { ShardStore } from "./edge/shard_store.ts";
 const CHUNK_LINES_MAX = 200;
 const TAIL_LINES_MAX = 10_000;
 const ERRORS = ":errors";
+const SOURCES = "sources";
 
 export interface LogRequest {
-  /** "agent", a shard's id, or that and ":errors" for the first errors of its processes. */
+  /**
+   * "agent", a shard's id, that and ":errors" for the first errors of its processes, or "sources" for
+   * a list of all these: a line each of name, tab, and what it is.
+   */
   readonly source: string;
   readonly tailLines: number;
   readonly follow: boolean;
@@ -30,7 +34,14 @@ export interface LogSourcesOptions {
   readonly store: ShardStore;
   readonly launcher: Launcher;
   readonly find: (shardId: string) => Shard | undefined;
-  readonly sources: () => readonly string[];
+  /** The shards whose logs are here. */
+  readonly shards: () => readonly LoggedShard[];
+}
+
+export interface LoggedShard {
+  readonly shardId: string;
+  /** For a list: "vllm of llama-70b, ready". */
+  readonly words: string;
 }
 
 /** Sends what `request` asks for, and a last chunk with `end` unless nobody reads any more. */
@@ -64,6 +75,7 @@ async function* linesOf(
     for await (const lines of options.own.follow(count, signal)) yield [...lines];
     return;
   }
+  if (request.source === SOURCES) return yield [...listed(options)];
   if (request.source.endsWith(ERRORS)) {
     const logs = await logsOf(options, request.source.slice(0, -ERRORS.length));
     // They were written without secrets.
@@ -84,6 +96,16 @@ async function* linesOf(
   for await (const lines of followLines(last.file, count, signal)) yield shown(last, lines);
 }
 
+function listed({ shards }: LogSourcesOptions): readonly string[] {
+  return [
+    "agent\tthe agent's own log since it was started",
+    ...shards().flatMap(({ shardId, words }) => [
+      `${shardId}\t${words}`,
+      `${shardId}${ERRORS}\tthe first errors of each of its processes`,
+    ]),
+  ];
+}
+
 interface ProcessLog {
   readonly file: string;
   readonly errors: string;
@@ -99,10 +121,8 @@ async function logsOf(
   const shard = options.find(shardId);
   const processes = await options.store.processes(shardId);
   if (shard === undefined && processes.length === 0) {
-    const known = options.sources().flatMap((id) => [id, `${id}${ERRORS}`]);
-    throw new Error(
-      `This node has no log of "${shardId}"; it has: ${["agent", ...known].join(", ")}`,
-    );
+    const known = listed(options).map((line) => line.split("\t")[0]);
+    throw new Error(`This node has no log of "${shardId}"; it has: ${known.join(", ")}`);
   }
   return processes.map(({ directory, name }) => ({
     file: options.launcher.logFile(directory),

@@ -27,11 +27,16 @@ Deno.test("sendLog() marks lines of a shard that has several processes, the serv
     store: node.store,
     launcher: node.launcher,
     find: (id) => node.supervisor.find(id),
-    sources: () => [shardId],
+    shards: () => [{ shardId, words: "sim of demo, failed" }],
   };
   const whole = ["[sidecar 0] ValueError: head", "[server] ERROR: served"];
   deepEqual(await read(options, shardId), { lines: whole, error: "" });
   deepEqual(await read(options, `${shardId}:errors`), { lines: whole, error: "" });
+  deepEqual((await read(options, "sources")).lines, [
+    "agent\tthe agent's own log since it was started",
+    `${shardId}\tsim of demo, failed`,
+    `${shardId}:errors\tthe first errors of each of its processes`,
+  ]);
   const { error } = await read(options, "nobody");
   match(error, new RegExp(`it has: agent, ${shardId}, ${shardId}:errors`));
 });

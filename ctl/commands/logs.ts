@@ -1,7 +1,9 @@
-/** `ctl logs`: what a replica's engine, one shard, or a node's agent has written. */
+/** `ctl logs`: what a replica's engine, one shard, or anything on a node has written. */
 import { buildCommand } from "@stricli/core";
 import { CALL_TIMEOUT_MS } from "../client.ts";
 import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import type { ReadLogsRequest, ReplicaView } from "@heddle/proto/gen/admin";
+import { type Listing, writeListing } from "../table.ts";
 import { HeddleError } from "@heddle/proto/error";
 
 interface LogFlags extends CommonFlags {
@@ -11,10 +13,18 @@ interface LogFlags extends CommonFlags {
 
 /** As many lines as fit on a tall terminal. */
 const TAIL_LINES = 100;
-const TAIL_LINES_MAX = 100_000;
+/** Control gives no more history to one reader. */
+const TAIL_LINES_MAX = 10_000;
+/** What a node is asked for when nobody says what to read there: a line each of name, tab, words. */
+const SOURCES = "sources";
 
 export const logs = buildCommand({
-  docs: { brief: "Show the log of a replica, a shard or a node's agent" },
+  docs: {
+    brief: "Show the log of a replica or a shard, or what there is to read on a node",
+    fullDescription:
+      "Of a replica the log of its leader. Of a node alone the names of its logs are " +
+      "listed; give one of them to read it, such as: logs NODE agent",
+  },
   parameters: {
     flags: {
       ...COMMON_FLAGS,
@@ -30,36 +40,50 @@ export const logs = buildCommand({
     aliases: { f: "follow" },
     positional: {
       kind: "tuple",
-      parameters: [{ parse: String, brief: "Replica, shard or node", placeholder: "name" }],
+      parameters: [
+        { parse: String, brief: "Replica, shard or node", placeholder: "name" },
+        {
+          parse: String,
+          brief: "Of a node: which of its logs",
+          placeholder: "source",
+          optional: true,
+        },
+      ],
     },
   },
-  async func(this: CtlContext, flags: LogFlags, name: string) {
+  async func(this: CtlContext, flags: LogFlags, name: string, nodeSource?: string) {
     await call(this, flags, async (client) => {
       const [{ replicas }, { nodes }] = await Promise.all([
         client.listReplicas({}, { timeoutMs: CALL_TIMEOUT_MS }),
         client.listNodes({}, { timeoutMs: CALL_TIMEOUT_MS }),
       ]);
-      const source = replicas.some((replica) => replica.replicaId === name)
-        ? { case: "replicaId" as const, value: name }
-        : replicas.some((replica) => replica.shards.some((shard) => shard.shardId === name))
-        ? { case: "shardId" as const, value: name }
-        : nodes.some((node) => node.name === name)
+      const isNode = nodes.some((node) => node.name === name);
+      const source = nodeSource !== undefined && isNode
         ? { case: "node" as const, value: name }
-        : undefined;
-      if (source === undefined) {
+        : sourceOf(name, replicas, isNode);
+      if (nodeSource !== undefined && source.case !== "node") {
         throw new HeddleError(
-          "not_found",
-          `No replica, shard or node is named "${name}": see replicas and nodes`,
+          "invalid_input",
+          `Cannot read "${nodeSource}" of "${name}": it is no node; leave the second name out`,
         );
       }
+      const lists = source.case === "node" && nodeSource === undefined;
       const stream = client.readLogs(
-        { source, tailLines: flags.tail, follow: flags.follow },
-        flags.follow ? { signal: this.signal } : { timeoutMs: CALL_TIMEOUT_MS },
+        {
+          source,
+          nodeSource: nodeSource ?? (lists ? SOURCES : ""),
+          tailLines: flags.tail,
+          follow: flags.follow && !lists,
+        },
+        flags.follow && !lists ? { signal: this.signal } : { timeoutMs: CALL_TIMEOUT_MS },
       );
+      const sources: LogSource[] = [];
       try {
         for await (const { lines } of stream) {
-          this.io.out(lines.map((line) => `${harmless(line.text)}\n`).join(""));
+          if (lists) sources.push(...lines.map(({ text }) => readSource(text)));
+          else this.io.out(lines.map((line) => `${harmless(line.text)}\n`).join(""));
         }
+        if (lists) writeListing(this.io, sourceListing(name, sources), "table");
       } catch (error) {
         // Ctrl-C is how following ends.
         if (!this.signal.aborted) throw error;
@@ -67,6 +91,47 @@ export const logs = buildCommand({
     });
   },
 });
+
+interface LogSource {
+  readonly name: string;
+  readonly words: string;
+}
+
+/** A line of a node's list: name, tab, words. */
+function readSource(line: string): LogSource {
+  const [name = "", ...words] = line.split("\t");
+  return { name, words: words.join(" ") };
+}
+
+function sourceListing(node: string, sources: readonly LogSource[]): Listing<LogSource> {
+  return {
+    rows: sources,
+    empty: `Nothing on ${node} has a log`,
+    record: ({ name, words }) => ({ name, words }),
+    columns: [
+      { title: "SOURCE", cell: ({ name }) => name },
+      { title: "WHAT", cell: ({ words }) => words },
+    ],
+  };
+}
+
+function sourceOf(
+  name: string,
+  replicas: readonly ReplicaView[],
+  isNode: boolean,
+): Exclude<ReadLogsRequest["source"], { case: undefined }> {
+  if (replicas.some((replica) => replica.replicaId === name)) {
+    return { case: "replicaId", value: name };
+  }
+  if (replicas.some((replica) => replica.shards.some((shard) => shard.shardId === name))) {
+    return { case: "shardId", value: name };
+  }
+  if (isNode) return { case: "node", value: name };
+  throw new HeddleError(
+    "not_found",
+    `No replica, shard or node is named "${name}": see replicas and nodes`,
+  );
+}
 
 // An engine's output goes to the terminal of an operator: colours may pass, nothing else may.
 // deno-lint-ignore no-control-regex

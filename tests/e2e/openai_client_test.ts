@@ -154,5 +154,23 @@ Deno.test("the official OpenAI client works against up", async (t) => {
     ok(unknown.stderr.includes("demo"), unknown.stderr);
     const ofModel = await heddle.ctl("replicas", "--model", "demo", "--json");
     equal(JSON.parse(ofModel.stdout).length, 1);
+    const node = nodes[0].name;
+    const [shard] = JSON.parse(ofModel.stdout)[0].shards;
+    const sources = (await heddle.ctl("logs", node)).stdout;
+    deepEqual(
+      sources.split("\n").map((line) => line.split("\t")[0]).filter((name) => name !== ""),
+      [
+        "SOURCE",
+        "agent",
+        shard.shard_id,
+        `${shard.shard_id}:errors`,
+      ],
+    );
+    ok((await heddle.ctl("logs", node, "agent")).stdout.includes("Shard is ready"));
+    ok((await heddle.ctl("logs", node, shard.shard_id)).stdout !== "");
+    const nobody = await heddle.ctl("logs", node, "nobody");
+    ok(nobody.code === 1 && nobody.stderr.includes('no log of "nobody"; it has: agent,'));
+    const wide = (await heddle.ctl("replicas", "-o", "wide")).stdout;
+    ok(/\tmem \d+\.\d GiB|\tcpu \d+% mem/.test(wide), wide);
   });
 });

@@ -99,6 +99,21 @@ Deno.test("AdminService gives an agent's log lines and cancels when the operator
   equal((await control.sent.next()).value?.case, "cancelLog");
 });
 
+Deno.test("AdminService.ReadLogs asks a node for the source that is named", async () => {
+  await using control = await bench();
+  const leave = new AbortController();
+  const stream = control.client.readLogs(
+    { source: { case: "node", value: "gpu-01" }, nodeSource: "sources" },
+    { signal: leave.signal },
+  )[Symbol.asyncIterator]();
+  const first = stream.next();
+  const { value: asked } = await control.sent.next();
+  equal(asked?.case === "readLog" && asked.value.source, "sources");
+  leave.abort();
+  await rejects(first);
+  equal((await control.sent.next()).value?.case, "cancelLog");
+});
+
 Deno.test("AdminService.ReadLogs refuses what it cannot find", async () => {
   await using control = await bench();
   const read = async (source: Parameters<typeof control.client.readLogs>[0]) => {

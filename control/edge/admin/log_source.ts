@@ -26,12 +26,13 @@ export function findLog(world: World, request: ReadLogsRequest): FoundLog {
       `Cannot read ${tailLines} lines of history: ${TAIL_LINES_MAX} at most`,
     );
   }
-  return { ...placeOf(world, source), tailLines, follow };
+  return { ...placeOf(world, source, request.nodeSource), tailLines, follow };
 }
 
 function placeOf(
   world: World,
   source: ReadLogsRequest["source"],
+  nodeSource: string,
 ): Pick<FoundLog, "node" | "source" | "label"> {
   const action = "read logs";
   switch (source.case) {
@@ -40,7 +41,7 @@ function placeOf(
       if (!world.nodes.has(name)) {
         throw unknownName({ action, noun: "node", name }, world.nodes.keys());
       }
-      return { node: name, source: "agent", label: name };
+      return { node: name, source: nodeSource || "agent", label: name };
     }
     case "shardId": {
       const shards = [...world.replicas.values()].flatMap((replica) => replica.shards);
