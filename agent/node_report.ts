@@ -176,13 +176,24 @@ export class NodeReport {
   }
 
   #unreadable(): Problem[] {
-    return this.#options.supervisor.unreadable.map(({ shardId, why }) =>
+    const { unreadable, corrupt } = this.#options.supervisor;
+    const lost = corrupt.map(({ shardId, why, kept }) =>
+      create(ProblemSchema, {
+        reason: "state_corrupt",
+        detail:
+          `The state of shard ${shardId} could not be read when the agent started (${why}): ` +
+          `what ran of it was stopped, and what is left lies in ${kept}`,
+        remedy: "See whether the disk is well; the agent's next start says no more of it",
+      })
+    );
+    const newer = unreadable.map(({ shardId, why }) =>
       create(ProblemSchema, {
         reason: "state_unreadable",
         detail: `Shard ${shardId} is kept as it is: its state on disk cannot be read: ${why}`,
         remedy: "Upgrade the agent, or stop the node's engines with --stop-engines yes",
       })
     );
+    return [...newer, ...lost];
   }
 }
 

@@ -19,6 +19,7 @@ import { worthSaving } from "./core/shard/worth_saving.ts";
 import type { ShardStore, Unusable } from "./edge/shard_store.ts";
 import { type Effects, unlaunched } from "./effects.ts";
 import { linkEvent } from "./supervision/link_event.ts";
+import { type Corrupt, setAside } from "./supervision/set_aside.ts";
 import { Lookers } from "./supervision/lookers.ts";
 import { Timers } from "./supervision/timers.ts";
 
@@ -57,6 +58,7 @@ export class Supervisor {
   #highest: Revision = NO_REVISION;
   #links: LinkReadings | undefined;
   #unreadable: readonly Unusable[] = [];
+  #corrupt: readonly Corrupt[] = [];
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
@@ -83,12 +85,7 @@ export class Supervisor {
     for (const { shardId, why } of loaded.unknownVersion) {
       log.warning("Keeping a shard whose state this agent cannot read", { shard: shardId, why });
     }
-    for (const { shardId, why } of loaded.corrupt) {
-      log.error("The state of a shard was corrupt; what ran of it was stopped", {
-        shard: shardId,
-        why,
-      });
-    }
+    this.#corrupt = await setAside(loaded.corrupt, store);
   }
 
   /** Decides about a StartShard; when it is accepted, its state is on disk on return. */
@@ -141,6 +138,11 @@ export class Supervisor {
   /** Every shard with what is true of it now. */
   statuses(): readonly { readonly shard: Shard; readonly status: Status }[] {
     return [...this.#shards.values()].map((shard) => ({ shard, status: this.#statusOf(shard) }));
+  }
+
+  /** Shards that were found corrupt when this agent started, and where what is left of them lies. */
+  get corrupt(): readonly Corrupt[] {
+    return this.#corrupt;
   }
 
   /** Shards that are kept but cannot be read. */

@@ -238,6 +238,15 @@ Deno.test("an engine whose state is corrupt is found by its nonce and stopped", 
   await node.restart(() => Deno.writeTextFile(stateFile(node, shardId), '{"version":1,"sta'));
   await nothingRuns(node);
   equal(node.supervisor.find(shardId), undefined);
+  const [corrupt] = node.supervisor.corrupt;
+  equal(corrupt?.shardId, shardId);
+  match(corrupt?.kept ?? "", /\/corrupt-\d{8}T\d{9}Z-s-r1%2F0$/);
+  ok((await Deno.readTextFile(`${corrupt?.kept}/state.json`)).startsWith('{"version":1,"sta'));
+  // It is told once, and the name is free again.
+  await node.restart();
+  deepEqual(node.supervisor.corrupt, []);
+  await node.start(FOREVER, WORKER);
+  await node.reached(shardId, "loading");
 });
 
 Deno.test("a pid that now is another process's is never touched", async () => {

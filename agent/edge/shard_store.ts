@@ -5,8 +5,9 @@
  *     home/                                HOME of the engines
  *     shards/s-<id>/state.json             what the shard is, with its key: 0600
  *     shards/s-<id>/run-<handle>/          what belongs to one of its processes: env, log, exit
+ *     shards/corrupt-<time>-s-<id>/        a shard's folder that could not be used
  */
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { z } from "zod";
 import { readTextIfExists, writeFileAtomic } from "@heddle/common/atomic_file";
@@ -38,6 +39,10 @@ const nodeSchema = z.object({
   version: z.number(),
   highest_revision: z.object({ term: z.number(), sequence: z.number() }),
 });
+
+/** Folders of shards whose state was corrupt begin so. Their logs may be large. */
+const ASIDE = "corrupt-";
+const ASIDE_MAX = 8;
 
 /** Says, in a process's folder, which one of the shard it is. */
 const PROCESS_FILE = "process";
@@ -107,6 +112,23 @@ export class ShardStore {
       }
     }
     return { shards, unknownVersion, corrupt };
+  }
+
+  /**
+   * Puts a folder that cannot be used out of the way, for somebody to look at, and returns where it
+   * is then. Of those, the last few are kept.
+   */
+  async setAside({ directory }: Pick<Unusable, "directory">): Promise<string> {
+    const before = (await Array.fromAsync(Deno.readDir(this.#shards)))
+      .map(({ name }) => name).filter((name) => name.startsWith(ASIDE)).sort();
+    for (const old of before.slice(0, Math.max(0, before.length + 1 - ASIDE_MAX))) {
+      await Deno.remove(join(this.#shards, old), { recursive: true });
+    }
+    // The time comes first, so that their names are in the order of their age.
+    const stamp = new Date().toISOString().replaceAll(/[-:.]/g, "");
+    const aside = join(this.#shards, `${ASIDE}${stamp}-${basename(directory)}`);
+    await Deno.rename(directory, aside);
+    return aside;
   }
 
   async save(shard: Shard): Promise<void> {

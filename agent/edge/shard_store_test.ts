@@ -99,3 +99,23 @@ Deno.test("lockState() lets one agent at a time have a directory", () =>
     }
     using _again = await lockState(root);
   }));
+
+Deno.test("ShardStore keeps the last few folders that it put aside", async () => {
+  const root = await Deno.makeTempDir();
+  try {
+    const store = new ShardStore(root);
+    await store.open();
+    const kept: string[] = [];
+    for (let count = 0; count < 12; count++) {
+      const directory = store.folder(`shard-${count}`);
+      await Deno.mkdir(directory);
+      kept.push(await store.setAside({ directory }));
+    }
+    const names = (await Array.fromAsync(Deno.readDir(`${root}/shards`))).map(({ name }) => name);
+    equal(names.length, 8);
+    ok(names.includes(kept.at(-1)?.split("/").at(-1) ?? "?"));
+    deepEqual(await store.load(), { shards: [], unknownVersion: [], corrupt: [] });
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+});
