@@ -11,6 +11,7 @@ import { connectRpc, type RpcConnection } from "@heddle/common/rpc_client";
 import { AdminService } from "@heddle/proto/gen/admin";
 import type { StartShard } from "@heddle/proto/gen/agent";
 import { RouterService } from "@heddle/proto/gen/router";
+import { TenancyService } from "@heddle/proto/gen/tenancy";
 import {
   InventorySchema,
   type ShardReport,
@@ -112,6 +113,10 @@ export class Site implements AsyncDisposable {
 
   async operator(control?: Control) {
     return createClient(AdminService, await this.#transport("operator", "ann", control));
+  }
+
+  async tenancy(control?: Control) {
+    return createClient(TenancyService, await this.#transport("operator", "ann", control));
   }
 
   async #transport(role: Role, name: string, control = this.#controls.at(-1)) {

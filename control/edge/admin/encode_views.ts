@@ -96,8 +96,8 @@ export function encodeDecision({ decidedMs, ...same }: DecisionView): WireDecisi
   });
 }
 
-export function encodeAudit({ at, by, action, subject, reason }: Audit): AuditRecord {
-  return create(AuditRecordSchema, { atMs: wholeMs(at), by, action, subject, reason });
+export function encodeAudit({ kind: _, at, ...record }: Audit): AuditRecord {
+  return create(AuditRecordSchema, { atMs: wholeMs(at), ...record });
 }
 
 function encodeShard(view: ShardView): WireShardView {

@@ -8,6 +8,7 @@ import {
   type WatchResponse,
   WatchResponseSchema,
 } from "@heddle/proto/gen/router";
+import type { Key, ModelPrice, Scope } from "@heddle/proto/gen/tenancy";
 import { decodeRevision, NO_REVISION, type Revision } from "@heddle/proto/revision";
 import type { Published } from "../../core/published.ts";
 
@@ -33,6 +34,10 @@ export class FakeRouter {
   revision: Revision = NO_REVISION;
   models = new Map<string, Model>();
   endpoints = new Map<string, Endpoint>();
+  keys = new Map<string, Key>();
+  scopes = new Map<string, Scope>();
+  prices = new Map<string, ModelPrice>();
+  recalled: string[] = [];
   settledNodes = new Set<string>();
   settled = false;
   readonly removals: (readonly [replicaId: string, reason: number])[] = [];
@@ -45,6 +50,9 @@ export class FakeRouter {
     if (!message.snapshotEnd) return;
     this.models.clear();
     this.endpoints.clear();
+    this.keys.clear();
+    this.scopes.clear();
+    this.prices.clear();
     this.settledNodes.clear();
     for (const chunk of this.#pending) this.#apply(chunk);
     this.#pending = [];
@@ -59,6 +67,13 @@ export class FakeRouter {
       this.endpoints.delete(replicaId);
       this.removals.push([replicaId, reason]);
     }
+    for (const id of message.removedKeys) this.keys.delete(id);
+    for (const each of message.keys) this.keys.set(each.id, each);
+    for (const id of message.removedScopes) this.scopes.delete(id);
+    for (const each of message.scopes) this.scopes.set(each.id, each);
+    for (const model of message.removedPrices) this.prices.delete(model);
+    for (const each of message.prices) this.prices.set(each.model, each);
+    this.recalled.push(...message.recalledScopes);
     for (const node of message.settledNodes) this.settledNodes.add(node);
     this.settled ||= message.settled;
   }
