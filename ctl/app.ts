@@ -14,6 +14,7 @@ import { listAudit } from "./commands/audit.ts";
 import { apply } from "./commands/catalog/apply.ts";
 import { plan } from "./commands/catalog/plan.ts";
 import { listDecisions } from "./commands/decisions.ts";
+import { bench } from "./commands/bench_model.ts";
 import { doctor } from "./commands/doctor.ts";
 import { explain } from "./commands/explain.ts";
 import { logs } from "./commands/logs.ts";
@@ -36,6 +37,7 @@ const root = buildRouteMap({
   routes: {
     status,
     doctor,
+    bench,
     nodes: buildRouteMap({
       docs: { brief: "Machines that run an agent" },
       defaultCommand: "list",

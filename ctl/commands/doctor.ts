@@ -4,19 +4,18 @@ import { formatDurationMs } from "@heddle/common/duration";
 import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
 import { VERSION } from "@heddle/common/version";
 import { errorText } from "@heddle/proto/error";
-import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import { COMMON_FLAGS, type CtlContext } from "../command.ts";
 import { withClient } from "../client.ts";
 import { type Context, isWhole } from "../config.ts";
 import { checkCertificate } from "../doctor/certificate.ts";
 import { type Check, failed, ok, warning } from "../doctor/check.ts";
 import { checkEndpoint } from "../doctor/endpoint.ts";
 import { checkFleet } from "../doctor/fleet.ts";
+import { type Endpoint, ENDPOINT_FLAGS, type EndpointFlags, endpointOf } from "../endpoint.ts";
 import { fetchFleet, type Fleet } from "../fleet_status.ts";
 import { visible } from "../table.ts";
 
-interface DoctorFlags extends CommonFlags {
-  readonly endpoint?: string;
-  readonly keyFile?: string;
+interface DoctorFlags extends EndpointFlags {
   readonly json: boolean;
 }
 
@@ -32,20 +31,7 @@ export const doctor = buildCommand({
   parameters: {
     flags: {
       ...COMMON_FLAGS,
-      endpoint: {
-        kind: "parsed",
-        parse: String,
-        optional: true,
-        placeholder: "url",
-        brief: "Where clients ask; by default `endpoint.url` of the context",
-      },
-      keyFile: {
-        kind: "parsed",
-        parse: String,
-        optional: true,
-        placeholder: "file",
-        brief: "A client's key; by default `endpoint.key_file` of the context",
-      },
+      ...ENDPOINT_FLAGS,
       json: { kind: "boolean", default: false, brief: "As JSON, once all is checked" },
     },
   },
@@ -124,27 +110,21 @@ async function* clientSide(
   flags: DoctorFlags,
   known: { readonly context: Context; readonly fleet: Fleet | undefined },
 ): AsyncGenerator<Check> {
-  const url = flags.endpoint ?? known.context.endpoint?.url;
-  if (url === undefined) {
+  if ((flags.endpoint ?? known.context.endpoint) === undefined) {
     yield warning(
       "endpoint",
       "not looked at: nothing says where clients ask",
-      "give --endpoint URL, or `endpoint.url` in ctl's configuration",
+      "give --endpoint URL, or endpoint.url in ctl's configuration",
     );
     return;
   }
-  const keyFile = flags.keyFile ?? known.context.endpoint?.key_file;
-  let key: string | undefined;
+  let endpoint: Endpoint;
   try {
-    key = keyFile === undefined ? undefined : (await Deno.readTextFile(keyFile)).trim();
+    endpoint = await endpointOf(ctl, flags);
   } catch (error) {
-    yield failed(
-      "endpoint",
-      `cannot read the key: ${errorText(error)}`,
-      "the key file lies beside ctl's configuration",
-    );
+    yield failed("endpoint", errorText(error), "the key file lies beside ctl's configuration");
     return;
   }
   const serving = known.fleet?.models.find((model) => model.readyReplicas > 0)?.name;
-  yield* checkEndpoint({ url, key }, serving, ctl.signal);
+  yield* checkEndpoint(endpoint, serving, ctl.signal);
 }

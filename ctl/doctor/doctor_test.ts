@@ -91,12 +91,12 @@ async function withEndpoint(
 ): Promise<void> {
   const handler = (request: Request) => answer(new URL(request.url).pathname, request);
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, handler);
-  await test(`http://127.0.0.1:${server.addr.port}/v1`);
+  await test(`http://127.0.0.1:${server.addr.port}`);
 }
 
 async function all(url: string, key?: string, model?: string): Promise<readonly Check[]> {
   return await Array.fromAsync(
-    checkEndpoint({ url, key }, model, new AbortController().signal),
+    checkEndpoint({ base: url, key }, model, new AbortController().signal),
   );
 }
 

@@ -1,6 +1,7 @@
 /** Does the endpoint that clients use give a token? */
 import { z } from "zod";
 import { errorText } from "@heddle/proto/error";
+import type { Endpoint } from "../endpoint.ts";
 import { type Check, failed, ok } from "./check.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -18,22 +19,15 @@ const errorSchema = z.object({
 });
 const listSchema = z.object({ data: z.array(z.object({ id: z.string() })) });
 
-export interface EndpointPlace {
-  /** With or without /v1. */
-  readonly url: string;
-  readonly key: string | undefined;
-}
-
 /**
  * Two checks: what is offered there, and one token of `model`, or where undefined of the first that
  * is offered. The second only where the first went well.
  */
 export async function* checkEndpoint(
-  { url, key }: EndpointPlace,
+  { base, key }: Endpoint,
   model: string | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<Check> {
-  const base = url.replace(/\/(v1\/?)?$/, "");
   const headers = {
     "content-type": "application/json",
     ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),

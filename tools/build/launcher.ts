@@ -23,7 +23,7 @@ const ROOT = "\0";
 export function launcherText(program: Program, grants: Grants, form: LauncherForm): string {
   const set = settle(grants.set, { root: ROOT });
   const changes = changesOf(program, set);
-  const entry = form === "repository" ? `${program.room}/main.ts` : `lib/${program.name}.mjs`;
+  const entry = form === "repository" ? `${program.folder}/main.ts` : `lib/${program.name}.mjs`;
   return [
     "#!/bin/sh",
     ...comment(program, form),
@@ -57,7 +57,13 @@ function comment(program: Program, form: LauncherForm): readonly string[] {
     lines.push(
       "HEDDLE_CTL_CONFIG names another configuration file. `ca` alone may write, and only into",
       "HEDDLE_CA, the folder of the authority, and HEDDLE_TLS, that of one certificate. `plan`,",
-      "`apply` and `doctor` may also read the files that they are given.",
+      "`apply`, `doctor` and `bench` may also read the files that they are given.",
+    );
+  }
+  if (program.moves === "fetch") {
+    lines.push(
+      "HEDDLE_FETCH_INTO names the one folder that it may read and write, HEDDLE_FETCH_READ what else it",
+      "may read, separated by commas.",
     );
   }
   if (program.runsNvidiaSmi) {
@@ -94,6 +100,17 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
       }],
     });
   }
+  if (program.moves === "fetch") {
+    changes.push({
+      kinds: ["read", "write"],
+      before: [],
+      cases: [{
+        when: '-n "${HEDDLE_FETCH_INTO:-}"',
+        flags: '--allow-read="$HEDDLE_FETCH_INTO${HEDDLE_FETCH_READ:+,$HEDDLE_FETCH_READ}" ' +
+          '--allow-write="$HEDDLE_FETCH_INTO"',
+      }],
+    });
+  }
   if (program.moves === "ctl") {
     const others = inQuotes(listed(set, "read").map((path) => `,${path}`).join(""));
     changes.push({
@@ -105,7 +122,7 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
         'case "${2:-} ${3:-}" in "ca strike" | "ca struck") asks=1 ;; *) asks= ;; esac',
         "given=",
         'case "${2:-}" in',
-        "  plan | apply | doctor)",
+        "  plan | apply | doctor | bench)",
         '    for each in "$@"; do',
         // $1 is the entry.
         '      [ "$each" = "$1" ] || [ ! -f "$each" ] || given="$given,$each"',
