@@ -27,6 +27,19 @@ const HELP_MS_MAX = 5_000;
 /** Where nvidia-smi usually is; the agent's permission set names the same. */
 const NVIDIA_SMI = ["/usr/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi"] as const;
 
+const COMMANDS = {
+  inventory: {
+    usage: "[-o table|json] [--no-gpu] [--capture DIR] [--replay DIR] [FLAGS]",
+    purpose: "print what this node has, and exit; needs no control and no file",
+    flags: inventoryFlags,
+  },
+  diagnose: {
+    usage: "FILE...",
+    purpose: 'say why an engine failed, from the logs of its ranks; "-" reads standard input',
+    flags: diagnoseFlags,
+  },
+};
+
 await runProgram({
   name: "heddle-agent",
   purpose: "sees a node's hardware, and starts, watches and stops its engines",
@@ -45,9 +58,35 @@ await runProgram({
     sysfs: "where sysfs is readable",
     "nvidia-smi": 'path of nvidia-smi; "none" for a node without',
   },
+  commands: COMMANDS,
   checkConfig: (file) => loadConfig(configSchema, file),
   run: main,
 });
+
+function inventoryFlags(rest: readonly string[]): readonly string[] {
+  const flags: string[] = [];
+  let form = "table";
+  for (let at = 0; at < rest.length; at++) {
+    const word = rest[at] ?? "";
+    if (word === "--no-gpu") flags.push("--nvidia-smi", "none");
+    else if (word === "--json") form = "json";
+    else if (word === "-o" || word === "--output") form = rest[++at] ?? "";
+    else if (word.startsWith("--output=")) form = word.slice("--output=".length);
+    else flags.push(word);
+  }
+  return [`--inventory=${form}`, ...flags];
+}
+
+function diagnoseFlags(rest: readonly string[]): readonly string[] {
+  const files = rest.filter((word) => word === "-" || !word.startsWith("-"));
+  if (files.length === 0) {
+    throw new HeddleError(
+      "invalid_input",
+      'Cannot diagnose nothing: name the log, or several of one replica, or "-" for standard input',
+    );
+  }
+  return [`--diagnose=${files.join(",")}`, ...rest.filter((word) => !files.includes(word))];
+}
 
 async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
   const logs = flags.extra["diagnose"];

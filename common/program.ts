@@ -14,12 +14,23 @@ export interface ProgramFlags {
   readonly extra: Readonly<Record<string, string | undefined>>;
 }
 
+/** What a first word stands for. */
+export interface ProgramCommand {
+  /** What follows it: "FILE...". */
+  readonly usage: string;
+  readonly purpose: string;
+  /** The flags that it and what follows it mean. Throws `invalid_input` for what it cannot be. */
+  readonly flags: (rest: readonly string[]) => readonly string[];
+}
+
 export interface Program {
   /** "heddle-router" */
   readonly name: string;
   readonly purpose: string;
   /** Further flags that take a value: name → what it is for. */
   readonly flags?: Readonly<Record<string, string>>;
+  /** Words that may stand first, as a shorter way to say some flags. */
+  readonly commands?: Readonly<Record<string, ProgramCommand>>;
   /** Validates one file; throws `invalid_input` with every complaint. */
   readonly checkConfig: (file: string) => Promise<unknown>;
   /** Runs until `stop` aborts. Throwing a HeddleError ends the program with its message. */
@@ -80,9 +91,13 @@ async function execute(program: Program): Promise<number> {
 
 function parseFlags(program: Program): Record<string, unknown> {
   const values = ["config", "check-config", "log-format", "log-level"];
+  const [first = "", ...rest] = Deno.args;
+  const command = Object.entries(program.commands ?? {}).find(([name]) => name === first)?.[1];
+  const asked = rest.some((each) => each === "--help" || each === "-h");
+  const args = command === undefined ? Deno.args : asked ? ["--help"] : command.flags(rest);
   try {
     return parseArgs({
-      args: Deno.args,
+      args: [...args],
       allowPositionals: false,
       options: Object.fromEntries([
         ...[...values, ...Object.keys(program.flags ?? {})].map((name) =>
@@ -150,5 +165,10 @@ function helpText(program: Program): string {
     ["--version", "print the version and exit"],
   ];
   const lines = rows.map(([flag, what]) => `  ${flag?.padEnd(26)}${what}`);
-  return `${program.name}: ${program.purpose}\n\n${lines.join("\n")}\n`;
+  const commands = Object.entries(program.commands ?? {}).map(([name, { usage, purpose }]) =>
+    `  ${program.name} ${name} ${usage}\n      ${purpose}\n`
+  );
+  return `${program.name}: ${program.purpose}\n\n${commands.join("")}${
+    commands.length === 0 ? "" : "\n"
+  }${lines.join("\n")}\n`;
 }

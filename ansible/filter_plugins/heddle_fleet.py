@@ -47,6 +47,7 @@ TYPES = {
 
 # What an agent tells that is worth knowing and keeps nothing from working.
 HARMLESS = {
+    "gpu_pcie_narrow",
     "gpu_persistence_off",
     "gpu_throttled",
     "gpu_xid",
