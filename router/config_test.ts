@@ -67,7 +67,7 @@ Deno.test("configSchema says what is wrong, and where", () => {
     [
       `${ENDPOINT}listen: 0.0.0.0:8080`,
       "2 listen: with keys.policy open only loopback is allowed, as in 127.0.0.1:8080; " +
-      "or set keys.policy to key_file",
+      "or set keys.policy to control or key_file",
     ],
     [
       `${ENDPOINT}admin: { listen: "127.0.0.1:8080" }`,
@@ -113,6 +113,10 @@ Deno.test("configSchema says what is wrong, and where", () => {
       '2 requests.media_urls.hosts[0]: want a host name in lower case, or ".example.org" for all ' +
       "below it",
     ],
+    [
+      `${ENDPOINT}keys: { policy: control }`,
+      "2 keys.policy: keys of control want control; without it, key_file",
+    ],
     [`${ENDPOINT}report_interval: 1ms`, "2 report_interval: want at least 100ms"],
     [
       "endpoints: [{ name: a, url: 'ftp://x', models: [{ name: m }] }]",
@@ -128,5 +132,14 @@ Deno.test("configSchema says what is wrong, and where", () => {
 
 Deno.test("a router on every interface is allowed once it wants keys", () => {
   const text = `${ENDPOINT}listen: "[::]:8080"\nkeys: { policy: key_file, file: /etc/heddle/keys }`;
-  equal(settings(text).keyFile, "/etc/heddle/keys");
+  equal(settings(text).keys.file, "/etc/heddle/keys");
+});
+
+Deno.test("keys of control are refused while control is away only where that is asked for", () => {
+  const text = (cutOff: string) =>
+    `control: { urls: ["http://127.0.0.1:7443"] }\nkeys: { policy: control${cutOff} }`;
+  deepEqual(settings(text("")).keys, { policy: "control", file: undefined, cutOff: undefined });
+  deepEqual(settings(text(", cut_off: { after: 5m, then: refuse }")).keys.cutOff, {
+    afterMs: 300_000,
+  });
 });

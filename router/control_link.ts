@@ -5,7 +5,7 @@
 import { logger } from "@heddle/common/log";
 import { delay, spawnTask } from "@heddle/common/task";
 import type { UsageRecord } from "./core/request/usage_record.ts";
-import { ControlClient } from "./edge/control/control_client.ts";
+import { ControlClient, type ControlRpc, type TenancySink } from "./edge/control/control_client.ts";
 import { type ReplicaReport, reportLoop } from "./edge/control/reporter.ts";
 import { SnapshotFile } from "./edge/control/snapshot_file.ts";
 import type { Settings } from "./settings/settings.ts";
@@ -21,8 +21,10 @@ export interface ControlLink {
   /** Asks control to start a sleeping model. */
   wake(model: string): void;
   connected(): boolean;
+  /** The control that is being watched; undefined while none is. */
+  readonly rpc: () => ControlRpc | undefined;
   /** Time since control last confirmed the table; undefined when there is none yet. */
-  ageMs(): number | undefined;
+  readonly ageMs: () => number | undefined;
   tooOld(): boolean;
   /** Counts a request for the next report. */
   count(record: UsageRecord): void;
@@ -33,13 +35,15 @@ export interface ControlLink {
 export interface ControlLinkOptions {
   readonly settings: Settings;
   readonly control: NonNullable<Settings["control"]>;
+  readonly identity: { readonly name: string; readonly instance: string };
   readonly endpoints: Endpoints;
+  readonly tenancy: TenancySink;
   readonly queue: () => Queue;
 }
 
 /** Loads the last snapshot and starts following control. */
 export async function startControlLink(options: ControlLinkOptions): Promise<ControlLink> {
-  const { settings, control, endpoints } = options;
+  const { settings, control, endpoints, identity, tenancy } = options;
   const file = new SnapshotFile(settings.stateDirectory);
   const loads = new ModelLoads((model) => endpoints.watched.models.get(model)?.slo);
   const stop = new AbortController();
@@ -51,11 +55,11 @@ export async function startControlLink(options: ControlLinkOptions): Promise<Con
   }
   const save = () =>
     file.save(() => ({ table: endpoints.watched, confirmedAtMs: confirmedAtMs ?? Date.now() }));
-  const identity = { name: settings.name, instance: crypto.randomUUID() };
   const client = new ControlClient({
     ...identity,
     ...control,
     routing: endpoints,
+    tenancy,
     onConfirmed() {
       confirmedAtMs = Date.now();
       save();
@@ -93,6 +97,7 @@ export async function startControlLink(options: ControlLinkOptions): Promise<Con
   return {
     wake: (model) => spawnTask("wake", () => client.wake(model, performance.now())),
     connected,
+    rpc: () => client.rpc,
     ageMs,
     tooOld,
     count: (record) => loads.count(record),

@@ -5,8 +5,10 @@
 import type { ResponseSoFar } from "./core/engine_error_shape.ts";
 import type { Model } from "./core/fleet/endpoint.ts";
 import { WORKS } from "./core/fleet/judgement.ts";
+import { usageOfAttempt } from "./core/request/attempt_usage.ts";
 import type { Outcome, OutcomeReason } from "./core/request/outcome.ts";
 import type { ParsedRequest } from "./core/request/request.ts";
+import type { Attempt } from "./core/request/usage_record.ts";
 import type { Ask } from "./core/schedule/ask.ts";
 import { type Circumstances, explanation } from "./core/schedule/explanation.ts";
 import type { Reply } from "./edge/client/reply.ts";
@@ -14,7 +16,7 @@ import type { RouterMetrics, Server } from "./edge/observe/router_metrics.ts";
 import type { RequestTrace, TryTrace } from "./edge/observe/traces.ts";
 import type { Failure } from "./edge/relay/failure.ts";
 import { relay } from "./edge/relay/relay.ts";
-import type { Relayed, Work } from "./edge/relay/relayed.ts";
+import type { Relayed } from "./edge/relay/relayed.ts";
 import type { Spool } from "./edge/upload/spool.ts";
 import type { UpstreamPool } from "./edge/upstream.ts";
 import type { Timeouts } from "./settings/settings.ts";
@@ -30,6 +32,10 @@ export interface ForwardOptions {
   readonly requestId: string;
   /** Best first; at least one. */
   readonly models: readonly Model[];
+  /** Why a model may not be used although it is next; undefined when it may. */
+  readonly mayUse: (model: Model) => Outcome | undefined;
+  /** Tokens of the prompt at a model, estimated. */
+  readonly promptTokens: (model: string) => number;
   readonly startedAt: number;
   readonly ask: Omit<Ask, "tried">;
   /** How it was admitted, for a client that may ask why it was sent where it was; else undefined. */
@@ -51,9 +57,8 @@ export interface Forwarded {
   /** The model and the replica that answered, or were asked last. */
   readonly model: string;
   readonly replicaId: string;
-  readonly tries: number;
-  /** Undefined when no engine did any work. */
-  readonly work: Work | undefined;
+  /** Every try, in order. */
+  readonly attempts: readonly Attempt[];
   readonly firstContentMs: number | undefined;
   /** What a Responses stream that broke off had told of its answer. */
   readonly response: ResponseSoFar | undefined;
@@ -64,6 +69,9 @@ export interface Forwarded {
  * what it touches must not walk through the fleet.
  */
 const SUSPECT_TRIES_MAX = 3;
+
+/** What a replica is taken to use of which nobody says how many GPUs it has. */
+const GPUS_UNKNOWN = 1;
 
 /** No prompt that an engine takes is read for longer than this. */
 const PROMPT_MS_MAX = 1_800_000;
@@ -77,6 +85,11 @@ export async function forward(
   const progress = new Progress(options, parts);
   for (const model of options.models) {
     const tried = new Set<string>();
+    const refused = options.mayUse(model);
+    if (refused !== undefined) {
+      progress.mayNotUse(refused);
+      continue;
+    }
     for (;;) {
       const from = parts.now();
       const taken = parts.endpoints.take(model.name, { ...options.ask, tried });
@@ -107,7 +120,8 @@ function explain(
 class Progress {
   readonly #options: ForwardOptions;
   readonly #parts: ForwardParts;
-  #tries = 0;
+  readonly #attempts: Attempt[] = [];
+  #tryFrom = 0;
   #suspects = 0;
   #model = "";
   #replicaId = "";
@@ -126,7 +140,7 @@ class Progress {
     const { request, requestId, headers, spool, trace } = this.#options;
     this.#try = trace?.tryAt(endpoint);
     const { timeouts, pool } = this.#parts;
-    this.#tries++;
+    this.#tryFrom = this.#parts.now();
     this.#model = endpoint.model;
     this.#replicaId = endpoint.replicaId;
     return relay(reply, {
@@ -144,27 +158,26 @@ class Progress {
   /** Judges the replica by what happened, and returns the request's end when this was it. */
   after(slot: Slot, relayed: Relayed): Forwarded | undefined {
     this.#try?.end(wordFor(relayed));
+    this.#note(slot, relayed);
     const cached = relayed.kind === "failed" ? undefined : relayed.work?.usage?.cachedTokens;
     if (cached !== undefined) slot.cached(cached);
     switch (relayed.kind) {
       case "served":
         slot.judge(WORKS);
-        return this.#ended({ reason: "ok" }, relayed.work);
+        return this.#ended({ reason: "ok" });
       case "client_closed":
-        return this.#ended({ reason: "client_closed" }, relayed.work);
+        return this.#ended({ reason: "client_closed" });
       case "broken":
         slot.judge(relayed.failure.judgement);
         this.#count(relayed.failure);
         return {
-          ...this.#ended(brokenBy(relayed.failure), relayed.work),
+          ...this.#ended(brokenBy(relayed.failure)),
           response: relayed.response,
         };
       case "failed":
         slot.judge(relayed.failure.judgement);
         this.#count(relayed.failure);
-        return this.#givesUp(relayed.failure)
-          ? this.#ended(relayed.failure.outcome, undefined)
-          : undefined;
+        return this.#givesUp(relayed.failure) ? this.#ended(relayed.failure.outcome) : undefined;
       default:
         return relayed satisfies never;
     }
@@ -178,7 +191,37 @@ class Progress {
   exhausted(): Forwarded {
     const outcome = this.#failure?.outcome ?? this.#unserved;
     if (outcome === undefined) throw new Error("No model was tried");
-    return this.#ended(outcome, undefined);
+    return this.#ended(outcome);
+  }
+
+  /** `outcome` tells why the next model may not be used. */
+  mayNotUse(outcome: Outcome): void {
+    this.#unserved ??= outcome;
+  }
+
+  #note({ endpoint }: Slot, relayed: Relayed): void {
+    const { request, promptTokens } = this.#options;
+    const engineMs = this.#parts.now() - this.#tryFrom;
+    const { usage, estimated } = usageOfAttempt(request, {
+      work: relayed.work,
+      left: relayed.kind === "client_closed",
+      engineMs,
+      promptTokens: promptTokens(endpoint.model),
+    });
+    const served = relayed.kind !== "failed";
+    if (!served && usage !== undefined) {
+      this.#parts.metrics.wasted(endpoint.model, usage.promptTokens + usage.completionTokens);
+    }
+    this.#attempts.push({
+      replicaId: endpoint.replicaId,
+      model: endpoint.model,
+      outcome: wordFor(relayed),
+      usage,
+      estimated,
+      served,
+      engineMs,
+      gpus: endpoint.gpus ?? GPUS_UNKNOWN,
+    });
   }
 
   #count(failure: Failure): void {
@@ -208,13 +251,12 @@ class Progress {
     };
   }
 
-  #ended(outcome: Outcome, work: Work | undefined): Forwarded {
+  #ended(outcome: Outcome): Forwarded {
     return {
       outcome,
       model: this.#model,
       replicaId: this.#replicaId,
-      tries: this.#tries,
-      work,
+      attempts: this.#attempts,
       firstContentMs: this.#firstContentMs,
       response: undefined,
     };

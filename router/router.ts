@@ -6,9 +6,8 @@ import { HeddleError } from "@heddle/proto/error";
 import { logger } from "@heddle/common/log";
 import type { Hash64 } from "./core/affinity/blocks.ts";
 import type { Settings } from "./settings/settings.ts";
-import { OPEN_LIMITS } from "./core/request/limit.ts";
 import type { UsageRecord } from "./core/request/usage_record.ts";
-import { type Keyring, OPEN_KEYRING, readKeyring } from "./edge/client/keys.ts";
+import { bookKeyring, type Keyring, openKeyring, readKeyring } from "./edge/client/keys.ts";
 import { type Listener, type ListenOn, startListener } from "./edge/client/listener.ts";
 import { readServerTls } from "./edge/client/server_tls.ts";
 import { HEARTBEAT_MS } from "./edge/client/reply.ts";
@@ -23,6 +22,7 @@ import { handle, type HandleParts } from "./handle.ts";
 import { Queue } from "./queue.ts";
 import { startScraping } from "./scraping.ts";
 import { staticTable } from "./static_table.ts";
+import { Tenancy } from "./tenancy/tenancy.ts";
 
 export interface Router {
   readonly address: Address;
@@ -51,13 +51,15 @@ export async function startRouter(
   hooks: RouterHooks = {},
 ): Promise<Router> {
   const log = logger("router");
-  let keyring = await loadKeyring(settings);
   let stopping = false;
   const core = await startCore(settings);
-  const { endpoints, queue, pool, link } = core;
+  const { queue, link, tenancy } = core;
+  let keyring = await loadKeyring(settings, tenancy).catch(async (error: unknown) => {
+    await end(core);
+    throw error;
+  });
   const metrics = routerMetrics(registry, present(core));
-  const notReady = () =>
-    stopping ? "stopping" : endpoints.informed ? undefined : "has not heard from control yet";
+  const notReady = () => stopping ? "stopping" : unreadyOf(settings, core);
   const parts: HandleParts = {
     ...partsOf(settings, core),
     traces: startTraces(),
@@ -69,19 +71,15 @@ export async function startRouter(
       metrics.record(record);
       logRequest(log, record);
       link?.count(record);
+      tenancy.account(record);
       hooks.account?.(record);
     },
-  };
-  const release = async () => {
-    core.scraping[Symbol.dispose]();
-    pool[Symbol.dispose]();
-    await link?.stop();
   };
   let listener: Listener;
   try {
     listener = await listen(settings, hooks, parts);
   } catch (error) {
-    await release();
+    await end(core);
     throw error;
   }
   return {
@@ -89,7 +87,7 @@ export async function startRouter(
     notReady,
     async reload() {
       await again("the keys", async () => {
-        keyring = await loadKeyring(settings);
+        keyring = await loadKeyring(settings, tenancy);
       });
       const { tls } = settings;
       if (tls === undefined) return;
@@ -99,7 +97,7 @@ export async function startRouter(
       stopping = true;
       queue.stopHolding();
       await listener.close(settings.shutdownMs, hooks.hotMs);
-      await release();
+      await end(core);
     },
   };
 }
@@ -115,6 +113,21 @@ interface Core {
   /** Prompt tokens that caches were thought to have, and had, since the start. */
   readonly cached: { readonly expected: number; readonly found: number };
   readonly hash: Hash64;
+  readonly tenancy: Tenancy;
+}
+
+/** Ends what goes on behind the listener. The ledger first, which still needs control. */
+async function end({ pool, scraping, tenancy, link }: Core): Promise<void> {
+  scraping[Symbol.dispose]();
+  pool[Symbol.dispose]();
+  await tenancy.stop();
+  await link?.stop();
+}
+
+function unreadyOf({ keys }: Settings, { endpoints, tenancy }: Core): string | undefined {
+  if (!endpoints.informed) return "has not heard from control yet";
+  if (keys.policy !== "control") return undefined;
+  return tenancy.book.informed ? tenancy.stale() : "has not heard of any keys yet";
 }
 
 async function startCore(settings: Settings): Promise<Core> {
@@ -142,9 +155,18 @@ async function startCore(settings: Settings): Promise<Core> {
     firstByteTimeoutMs: timeouts.firstByteMs,
     idleTimeoutMs: timeouts.betweenChunksMs,
   });
-  const link = control === undefined
-    ? undefined
-    : await startControlLink({ settings, control, endpoints, queue: () => queue });
+  const identity = { name: settings.name, instance: crypto.randomUUID() };
+  const tenancy = new Tenancy(settings, identity, now);
+  await tenancy.load();
+  const link = control === undefined ? undefined : await startControlLink({
+    settings,
+    control,
+    identity,
+    endpoints,
+    tenancy,
+    queue: () => queue,
+  });
+  if (link !== undefined) tenancy.start(link);
   const queue: Queue = new Queue({
     fleet: {
       serves: (model) => endpoints.serves(model),
@@ -161,14 +183,14 @@ async function startCore(settings: Settings): Promise<Core> {
   endpoints.onChange(() => queue.lookAgain());
   const scraping = startScraping({ endpoints, pool, queue, intervalMs: scheduling.scrapeMs });
   const { h64Raw: hash } = await xxhash();
-  return { now, endpoints, queue, pool, link, scraping, cached, hash };
+  return { now, endpoints, queue, pool, link, scraping, cached, hash, tenancy };
 }
 
 /** A model is sampled by what its replicas said at most so many scrapes ago. */
 const STALE_SCRAPES = 3;
 
 /** What of the parts is the same for as long as the router runs. */
-function partsOf(settings: Settings, { endpoints, pool, queue, now, hash }: Core) {
+function partsOf(settings: Settings, { endpoints, pool, queue, now, hash, tenancy }: Core) {
   return {
     hash,
     profiles: settings.scheduling.profiles,
@@ -178,7 +200,8 @@ function partsOf(settings: Settings, { endpoints, pool, queue, now, hash }: Core
     queue,
     now,
     timeouts: settings.timeouts,
-    limits: OPEN_LIMITS,
+    limits: tenancy.limits,
+    own: tenancy.own,
     requestPolicy: settings.requestPolicy,
     cors: settings.cors,
     trustedProxies: settings.trustedProxies,
@@ -229,17 +252,18 @@ async function listen(
 }
 
 // The configuration was checked by its own `listen`; a socket that was inherited may be another.
-function demandKeys(bound: Address, { keyFile }: Settings): void {
-  if (keyFile !== undefined || isLoopback(bound.host)) return;
+function demandKeys(bound: Address, { keys }: Settings): void {
+  if (keys.policy !== "open" || isLoopback(bound.host)) return;
   throw new HeddleError(
     "invalid_input",
     `Cannot serve on ${formatAddress(bound)} with keys.policy open: ` +
-      "only loopback is allowed without keys; set keys.policy to key_file",
+      "only loopback is allowed without keys; set keys.policy to control or key_file",
   );
 }
 
-function loadKeyring({ keyFile }: Settings): Promise<Keyring> {
-  return keyFile === undefined ? Promise.resolve(OPEN_KEYRING) : readKeyring(keyFile);
+async function loadKeyring({ keys }: Settings, { book, trust }: Tenancy): Promise<Keyring> {
+  if (keys.file !== undefined) return await readKeyring(keys.file);
+  return keys.policy === "control" ? bookKeyring(book, trust) : openKeyring(book, trust);
 }
 
 function present({ endpoints, queue, pool, link, cached }: Core): Present {

@@ -4,21 +4,18 @@
  */
 import type { IncomingMessage } from "node:http";
 import { logger } from "@heddle/common/log";
-import { reservedTokens } from "./core/admission/reserved_tokens.ts";
 import { type BandPolicy, standingOf } from "./core/admission/standing.ts";
 import type { Hash64 } from "./core/affinity/blocks.ts";
 import { parseForm } from "./core/form/form_request.ts";
 import { ANONYMOUS, type Caller } from "./core/request/caller.ts";
 import { forwardedHeaders } from "./core/request/forwarded_headers.ts";
-import type { Limits } from "./core/request/limit.ts";
 import { CLIENT_CLOSED, next, type Outcome, refuse, type Step } from "./core/request/outcome.ts";
 import { type ParsedRequest, parseRequest, type RequestPolicy } from "./core/request/request.ts";
 import type { InferenceRoute } from "./core/request/route.ts";
-import type { UsageRecord } from "./core/request/usage_record.ts";
+import type { Attempt, UsageRecord } from "./core/request/usage_record.ts";
 import { askOf } from "./core/schedule/ask.ts";
 import type { ProfileWeights } from "./core/schedule/routing_profile.ts";
 import { type Resolved, resolveModel } from "./core/schedule/resolve.ts";
-import type { Usage } from "./core/usage.ts";
 import { type BodyLimits, readBody } from "./edge/body_reader.ts";
 import type { Keyring } from "./edge/client/keys.ts";
 import type { Reply } from "./edge/client/reply.ts";
@@ -28,7 +25,8 @@ import type { RequestTrace, Traces } from "./edge/observe/traces.ts";
 import type { Stage } from "./edge/observe/router_metrics.ts";
 import type { Endpoints } from "./endpoints.ts";
 import { forward, type Forwarded, type ForwardParts } from "./forward.ts";
-import type { Queue } from "./queue.ts";
+import type { Admitted, Queue } from "./queue.ts";
+import { allowedModels, type Limits, type Reservation } from "./tenancy/limits.ts";
 
 export interface Exchange {
   readonly route: InferenceRoute;
@@ -60,6 +58,13 @@ interface Ended {
   readonly caller: Caller;
   readonly parsed: ParsedRequest | undefined;
   readonly forwarded: Forwarded | undefined;
+  readonly costMicro: number;
+  /** How it was admitted; undefined where it did not come so far. */
+  readonly rank?: {
+    readonly band: string;
+    readonly routingProfile: string;
+    readonly queueMs?: number;
+  };
 }
 
 /** Serves one request. Never rejects: what goes wrong is an outcome, told to the client. */
@@ -71,6 +76,7 @@ export async function serve(exchange: Exchange, parts: ServeParts): Promise<void
     caller: ANONYMOUS,
     parsed: undefined,
     forwarded: undefined,
+    costMicro: 0,
   };
   try {
     ended = await travel(exchange, parts, { startedAt, trace });
@@ -80,7 +86,7 @@ export async function serve(exchange: Exchange, parts: ServeParts): Promise<void
     const { errors: shape } = exchange.route;
     rescue(exchange.reply, ended.outcome, { shape, response: ended.forwarded?.response });
     const record = recordOf(exchange, ended, parts.now() - startedAt);
-    trace?.end(record, statusOf(ended.outcome));
+    trace?.end(record, record.status);
     parts.account(record);
   }
 }
@@ -91,71 +97,115 @@ interface Begun {
 }
 
 async function travel(exchange: Exchange, parts: ServeParts, begun: Begun): Promise<Ended> {
-  const { route, request, reply, requestId } = exchange;
+  const { route, request, reply } = exchange;
   const timed = stageTimer(parts);
-  const known = { caller: ANONYMOUS, parsed: undefined, forwarded: undefined };
+  const known = { caller: ANONYMOUS, parsed: undefined, forwarded: undefined, costMicro: 0 };
 
-  const caller = timed("authenticate", parts.keyring().authenticate(request.headers));
+  const from = { address: exchange.clientAddress, path: route.path };
+  const caller = timed("authenticate", parts.keyring().authenticate(request.headersDistinct, from));
   if (caller.kind === "end") return { ...known, outcome: caller.outcome };
+  setHeaders(reply, parts.limits.headers(caller.value));
   const body = timed("read", await read(exchange, parts));
   if (body.kind === "end") return { ...known, caller: caller.value, outcome: body.outcome };
   using received = body.value;
   const parsed = timed("parse", parse(route, received, parts.requestPolicy));
   if (parsed.kind === "end") return { ...known, caller: caller.value, outcome: parsed.outcome };
-  for (const [name, value] of Object.entries(parsed.value.answerHeaders)) {
-    reply.setHeader(name, value);
-  }
+  setHeaders(reply, parsed.value.answerHeaders);
   const readable = { ...known, caller: caller.value, parsed: parsed.value };
-  const resolved = timed("resolve", resolve(parts.endpoints, parsed.value, request));
+  const resolved = timed("resolve", resolve(parts.endpoints, readable, request));
   if (resolved.kind === "end") return { ...readable, outcome: resolved.outcome };
 
-  const reserved = timed(
-    "limit",
-    // What only counts tokens takes none.
-    parts.limits.reserve(caller.value, route.metered ? reservedTokens(parsed.value) : 0),
-  );
-  if (reserved.kind === "end") return { ...readable, outcome: reserved.outcome };
+  const running = await run(exchange, parts, {
+    ...begun,
+    timed,
+    caller: caller.value,
+    received,
+    parsed: parsed.value,
+    resolved: resolved.value,
+  });
+  return { ...readable, ...running };
+}
+
+/** A request that may be asked of engines, once it is let in. */
+interface Runnable extends Begun {
+  readonly timed: StageTimer;
+  readonly caller: Caller;
+  readonly received: Received;
+  readonly parsed: ParsedRequest;
+  readonly resolved: Resolved;
+}
+
+type Ran = Pick<Ended, "outcome"> & Partial<Ended>;
+
+async function run(exchange: Exchange, parts: ServeParts, its: Runnable): Promise<Ran> {
+  const { request, reply } = exchange;
+  const { caller, parsed, received, resolved, timed } = its;
+  const [first] = resolved.models;
+  const asking = { caller, request: parsed, model: first };
+  const reserved = timed("limit", await parts.limits.reserve(asking, reply.gone));
+  setHeaders(reply, parts.limits.headers(caller));
+  if (reserved.kind === "end") {
+    if ("limit" in reserved.outcome) parts.metrics.limited(reserved.outcome.limit);
+    return { outcome: reserved.outcome };
+  }
   using reservation = reserved.value;
-  using _heartbeats = parsed.value.stream ? reply.keepAlive() : undefined;
-  const [first] = resolved.value.models;
-  const wishes = { caller: caller.value, headers: request.headers, request: parsed.value };
+  using _heartbeats = parsed.stream ? reply.keepAlive() : undefined;
+  const wishes = { caller, headers: request.headers, request: parsed };
   const standing = standingOf({
     ...wishes,
     model: first.name,
     bytes: received.kind === "json" ? received.bytes.length : 0,
   }, parts.bandPolicy);
-  const admitted = timed(
-    "admit",
-    await parts.queue.admit(resolved.value, standing, reply.gone),
+  const ask = askOf(
+    { ...wishes, modelProfile: first.routingProfile },
+    parts.profiles,
+    parts.hash,
   );
-  if (admitted.kind === "end") return { ...readable, outcome: admitted.outcome };
+  const admitted = timed("admit", await parts.queue.admit(resolved, standing, reply.gone));
+  const rank = { band: standing.band, routingProfile: ask.profile };
+  if (admitted.kind === "end") return { outcome: admitted.outcome, rank };
   using place = admitted.value;
   parts.metrics.waited(first.name, standing.band, place.waitedMs);
   const forwarded = timed(
     "forward",
     await forward(reply, {
-      request: parsed.value,
+      ...its,
+      request: parsed,
       spool: received.kind === "form" ? received.spool : undefined,
-      headers: forwardedHeaders(route, request.headers),
-      requestId,
+      headers: forwardedHeaders(exchange.route, request.headers),
+      requestId: exchange.requestId,
       models: place.models,
-      ask: askOf(
-        { ...wishes, modelProfile: first.routingProfile },
-        parts.profiles,
-        parts.hash,
-      ),
-      explain: caller.value.mayExplain && asks(request.headers["x-heddle-explain"])
+      mayUse: (model) => reservation.moveTo(model),
+      promptTokens: (model) => parts.limits.promptTokens(model, parsed),
+      ask,
+      explain: caller.mayExplain && asks(request.headers["x-heddle-explain"])
         ? { band: standing.band, waitedMs: place.waitedMs, why: place.why }
         : undefined,
-      ...begun,
     }, parts),
   );
-  const usage = usageOf(parsed.value, forwarded).usage;
-  if (usage !== undefined) {
-    reservation.settle(usage);
-    place.settle(usage.promptTokens + usage.completionTokens);
-  }
-  return { ...readable, forwarded, outcome: forwarded.outcome };
+  const costMicro = settled(forwarded, { reservation, place });
+  return {
+    outcome: forwarded.outcome,
+    forwarded,
+    costMicro,
+    rank: { ...rank, queueMs: place.waitedMs },
+  };
+}
+
+/** The try that served is what is paid for. Returns what it costs. */
+function settled(
+  { attempts }: Forwarded,
+  { reservation, place }: { readonly reservation: Reservation; readonly place: Admitted },
+): number {
+  const attempt = attempts.find(({ served }) => served);
+  const usage = attempt?.usage;
+  if (attempt === undefined || usage === undefined) return 0;
+  place.settle(usage.promptTokens + usage.completionTokens);
+  return reservation.settle({ ...attempt, usage });
+}
+
+function setHeaders(reply: Reply, headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) reply.setHeader(name, value);
 }
 
 /** A header that is there and does not say no. */
@@ -198,8 +248,10 @@ function parse(
     : parseRequest(route, received.bytes, policy);
 }
 
+type StageTimer = <T>(stage: Stage, value: T) => T;
+
 /** Tells how long each stage took: the time since the one before. */
-function stageTimer({ metrics, now }: ServeParts): <T>(stage: Stage, value: T) => T {
+function stageTimer({ metrics, now }: ServeParts): StageTimer {
   let last = now();
   return (stage, value) => {
     const at = now();
@@ -211,13 +263,13 @@ function stageTimer({ metrics, now }: ServeParts): <T>(stage: Stage, value: T) =
 
 function resolve(
   { table, informed }: Endpoints,
-  { model }: ParsedRequest,
+  { caller, parsed: { model } }: { readonly caller: Caller; readonly parsed: ParsedRequest },
   { headers }: IncomingMessage,
 ): Step<Resolved> {
   if (!informed) return NOT_READY;
   const fallbacks = headers["x-heddle-no-fallback"] === undefined;
   const resolved = resolveModel(table, model, { fallbacks });
-  return resolved === undefined ? modelNotFound(model) : next(resolved);
+  return resolved === undefined ? modelNotFound(model) : allowedModels(caller, resolved);
 }
 
 /** There is no table yet: no model can be said not to exist. */
@@ -236,27 +288,14 @@ export function modelNotFound(name: string) {
   });
 }
 
-// The router counts only where the engine does not say; its count is a lower bound.
-function usageOf(
-  parsed: ParsedRequest | undefined,
-  forwarded: Forwarded | undefined,
-): { readonly usage: Usage | undefined; readonly estimated: boolean } {
-  const work = forwarded?.work;
-  if (work === undefined || parsed === undefined || !parsed.route.metered) {
-    return { usage: undefined, estimated: false };
-  }
-  if (work.usage !== undefined) return { usage: work.usage, estimated: false };
-  return {
-    usage: { promptTokens: parsed.promptTokensEstimate, completionTokens: work.contentEvents },
-    estimated: true,
-  };
-}
-
 function recordOf(exchange: Exchange, ended: Ended, durationMs: number): UsageRecord {
-  const { caller, parsed, forwarded, outcome } = ended;
+  const { caller, parsed, forwarded, outcome, costMicro, rank } = ended;
+  const attempts: readonly Attempt[] = forwarded?.attempts ?? [];
+  const served = attempts.find((attempt) => attempt.served);
   return {
     requestId: exchange.requestId,
     caller: caller.id,
+    key: caller.key,
     clientAddress: exchange.clientAddress,
     route: exchange.route.name,
     modelAsked: parsed?.model ?? "",
@@ -264,8 +303,15 @@ function recordOf(exchange: Exchange, ended: Ended, durationMs: number): UsageRe
     replicaId: forwarded?.replicaId ?? "",
     outcome: outcome.reason,
     stream: parsed?.stream ?? false,
-    tries: forwarded?.tries ?? 0,
-    ...usageOf(parsed, forwarded),
+    status: statusOf(outcome),
+    tries: attempts.length,
+    attempts,
+    usage: served?.usage,
+    estimated: served?.estimated ?? false,
+    costMicro,
+    band: rank?.band ?? "",
+    routingProfile: rank?.routingProfile ?? "",
+    queueMs: rank?.queueMs ?? 0,
     durationMs,
     firstContentMs: forwarded?.firstContentMs,
   };

@@ -28,7 +28,7 @@ function listenConflicts(config: Config): readonly Complaint[] {
     found.push([
       ["listen"],
       `with keys.policy open only loopback is allowed, as in 127.0.0.1:${address.port}; ` +
-      "or set keys.policy to key_file",
+      "or set keys.policy to control or key_file",
     ]);
   }
   if (config.listen === config.admin.listen && !config.listen.endsWith(":0")) {
@@ -37,8 +37,11 @@ function listenConflicts(config: Config): readonly Complaint[] {
   return found;
 }
 
-function controlConflicts({ control, endpoints }: Config): readonly Complaint[] {
+function controlConflicts({ control, endpoints, keys }: Config): readonly Complaint[] {
   if (control === undefined) {
+    if (keys.policy === "control") {
+      return [[["keys", "policy"], "keys of control want control; without it, key_file"]];
+    }
     return endpoints.length > 0
       ? []
       : [[[], "want control, or endpoints, or both: a router without either serves nothing"]];

@@ -87,6 +87,16 @@ export const fieldsSchema = z.strictObject({
       policy: z.literal("key_file").describe("Clients must show a key of the file"),
       file: z.string().min(1).describe("File with one key a line; # begins a comment"),
     }),
+    z.strictObject({
+      policy: z.literal("control").describe("Clients must show a key that control knows"),
+      cut_off: z.strictObject({
+        after: duration().default("1h").describe("How long without control this router is cut off"),
+        then: z.enum(["serve", "refuse"]).default("serve")
+          .describe(
+            "Cut off: go on with the keys that are known, or take none until control is back",
+          ),
+      }).prefault({}).describe("What becomes of keys while control is away, and cannot revoke any"),
+    }),
   ]).default({ policy: "open" }).describe("Who may call the OpenAI API"),
   bodies: z.strictObject({
     received_max: size().default("64MiB").describe("Largest request body as received"),
@@ -119,6 +129,11 @@ export const fieldsSchema = z.strictObject({
       ),
     ).default([]).describe("Web origins whose pages may call the API from a browser"),
   }).prefault({}).describe("Browsers; off unless origins are listed"),
+  ledger: z.strictObject({
+    spool_max: size().default("256MiB").describe(
+      "Most that usage records may take of the state directory's disk while control is away",
+    ),
+  }).prefault({}).describe("The account of what was used, on its way to control"),
   requests_in_flight_max: z.int().positive().default(20_000)
     .describe("Most requests at one time; more are refused with 429"),
   scheduling: schedulingSchema,

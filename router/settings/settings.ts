@@ -42,6 +42,15 @@ export interface ServerTlsFiles {
   readonly key_file: string;
 }
 
+/** Who may call. */
+export interface KeySettings {
+  readonly policy: Config["keys"]["policy"];
+  /** With `key_file`. */
+  readonly file: string | undefined;
+  /** With `control`, when keys are refused once control has been away for so long. */
+  readonly cutOff: { readonly afterMs: number } | undefined;
+}
+
 /** The configuration as the program uses it: addresses parsed, durations in milliseconds. */
 export interface Settings {
   readonly name: string;
@@ -57,7 +66,8 @@ export interface Settings {
   readonly endpoints: readonly StaticEndpoint[];
   readonly models: Config["models"];
   readonly stateDirectory: string;
-  readonly keyFile: string | undefined;
+  readonly keys: KeySettings;
+  readonly ledgerMaxBytes: number;
   readonly bodyReceivedMaxBytes: number;
   readonly bodyInflatedMaxBytes: number;
   readonly uploadMaxBytes: number;
@@ -91,7 +101,8 @@ export function settingsOf(config: Config, hostname: string): Settings {
     endpoints: config.endpoints.map(staticEndpointOf),
     models: config.models,
     stateDirectory: config.state_directory,
-    keyFile: config.keys.policy === "key_file" ? config.keys.file : undefined,
+    keys: keysOf(config.keys),
+    ledgerMaxBytes: bytes(config.ledger.spool_max),
     bodyReceivedMaxBytes: bytes(config.bodies.received_max),
     bodyInflatedMaxBytes: bytes(config.bodies.inflated_max),
     uploadMaxBytes: bytes(config.bodies.upload_max),
@@ -115,6 +126,15 @@ export function settingsOf(config: Config, hostname: string): Settings {
     shutdownMs: ms(config.shutdown_timeout),
     snapshotAgeWarningMs: ms(config.snapshot_age_warning),
     reportIntervalMs: ms(config.report_interval),
+  };
+}
+
+function keysOf(keys: Config["keys"]): KeySettings {
+  const refuses = keys.policy === "control" && keys.cut_off.then === "refuse";
+  return {
+    policy: keys.policy,
+    file: keys.policy === "key_file" ? keys.file : undefined,
+    cutOff: refuses ? { afterMs: ms(keys.cut_off.after) } : undefined,
   };
 }
 

@@ -35,6 +35,8 @@ export interface Endpoint {
   readonly degraded: boolean;
   /** Tokens of prompt and answer together; undefined when not known. */
   readonly maxModelLen: number | undefined;
+  /** GPUs of all its shards; absent where nobody says. */
+  readonly gpus?: number;
 }
 
 /** A model as clients may ask for it. */

@@ -74,11 +74,22 @@ export class Limiter {
     return this.#states;
   }
 
+  /** A scope in use, made when it comes into use; undefined when it limits nothing. */
+  state(id: string, now: number): ScopeState | undefined {
+    const known = this.#states.get(id);
+    if (known !== undefined) return known;
+    const scope = this.#scope(id);
+    if (scope === undefined) return undefined;
+    const state = new ScopeState(scope, this.#sharing, now);
+    this.#states.set(id, state);
+    return state;
+  }
+
   /** The scopes of a key that limit anything, outermost first. */
   chain(key: TenantKey, now: number): readonly ScopeState[] {
     const found: ScopeState[] = [];
     for (const id of key.scopeIds) {
-      const state = this.#stateOf(id, now);
+      const state = this.state(id, now);
       if (state !== undefined) found.push(state);
     }
     return found;
@@ -113,16 +124,6 @@ export class Limiter {
   /** Forgets what nobody uses, so that keys that come and go take no room. */
   sweep(now: number): void {
     for (const [id, state] of this.#states) if (state.idle(now)) this.#states.delete(id);
-  }
-
-  #stateOf(id: string, now: number): ScopeState | undefined {
-    const known = this.#states.get(id);
-    if (known !== undefined) return known;
-    const scope = this.#scope(id);
-    if (scope === undefined) return undefined;
-    const state = new ScopeState(scope, this.#sharing, now);
-    this.#states.set(id, state);
-    return state;
   }
 }
 

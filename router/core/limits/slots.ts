@@ -36,7 +36,7 @@ export class Slots {
 
   /** Places that can be taken now. After a limit was lowered, fewer than none may be left. */
   get left(): number {
-    return Math.max(0, Math.floor(this.#share) - this.#held.size);
+    return Math.max(0, Math.floor(Math.min(this.#share, this.#limit)) - this.#held.size);
   }
 
   take(id: string): void {

@@ -1,5 +1,6 @@
 /** Who sent a request, as far as it matters for what follows. */
 import type { Band } from "../admission/band.ts";
+import type { TenantKey } from "../tenancy/key.ts";
 
 export interface Caller {
   /** A short fingerprint of the key, fit for logs; "anonymous" where no key is wanted. */
@@ -14,10 +15,12 @@ export interface Caller {
   readonly routingProfile: string | undefined;
   /** It may ask why a replica was chosen, which tells of the others. */
   readonly mayExplain: boolean;
+  /** What control knows of the key; undefined where no key of control's is shown. */
+  readonly key: TenantKey | undefined;
 }
 
 /** The tenant of whoever has no other. */
-export const ONE_TENANT = "default";
+const ONE_TENANT = "default";
 
 /** A caller of whom nothing is known but its key. */
 export function plainCaller(id: string): Caller {
@@ -28,6 +31,7 @@ export function plainCaller(id: string): Caller {
     bandCeiling: undefined,
     routingProfile: undefined,
     mayExplain: false,
+    key: undefined,
   };
 }
 

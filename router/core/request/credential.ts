@@ -14,17 +14,24 @@ export type Credential =
 
 const BEARER = /^bearer +(\S+)\s*$/i;
 
+/** A header that stands more than once has several values; each is looked at. */
 export function findCredential(headers: RequestHeaders): Credential {
   const found = new Set<string>();
-  const bearer = BEARER.exec(single(headers["authorization"]) ?? "")?.[1];
-  for (const key of [bearer, single(headers["api-key"]), single(headers["x-api-key"])]) {
-    if (key !== undefined && key.trim() !== "") found.add(key.trim());
+  for (const value of valuesOf(headers["authorization"])) {
+    const bearer = BEARER.exec(value)?.[1];
+    if (bearer !== undefined) found.add(bearer);
+  }
+  for (const name of ["api-key", "x-api-key"]) {
+    for (const value of valuesOf(headers[name])) {
+      if (value.trim() !== "") found.add(value.trim());
+    }
   }
   const [key, other] = [...found];
   if (key === undefined) return { kind: "none" };
   return other === undefined ? { kind: "key", key } : { kind: "conflict" };
 }
 
-function single(value: string | readonly string[] | undefined): string | undefined {
-  return typeof value === "string" ? value : value?.join(", ");
+function valuesOf(value: string | readonly string[] | undefined): readonly string[] {
+  if (value === undefined) return [];
+  return typeof value === "string" ? [value] : value;
 }

@@ -28,3 +28,17 @@ Deno.test("findCredential() does not choose between two keys", () => {
     kind: "conflict",
   });
 });
+
+Deno.test("findCredential() looks at every header of a name that stands twice", () => {
+  for (
+    const headers of [
+      { authorization: ["Bearer k1", "Bearer k2"] },
+      { "x-api-key": ["k1", "k2"] },
+      { authorization: ["Basic x", "Bearer k1"], "api-key": ["", "k2"] },
+    ]
+  ) deepEqual(findCredential(headers), { kind: "conflict" });
+  deepEqual(findCredential({ authorization: ["Bearer k1", "Bearer k1"] }), {
+    kind: "key",
+    key: "k1",
+  });
+});

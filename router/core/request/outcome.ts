@@ -19,6 +19,8 @@ export type RefusalReason =
   | "model_not_allowed"
   /** Keys are changed by operators, never through the endpoint. */
   | "read_only"
+  /** Control keeps the usage, and is away. */
+  | "usage_unavailable"
   /** Control has been away for so long that a revoked key might still be taken for a good one. */
   | "keys_unconfirmed"
   /** A limit on the key's chain: requests at one time, requests per minute, tokens per minute. */

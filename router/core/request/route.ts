@@ -39,8 +39,14 @@ export type Route =
   | { readonly kind: "models" }
   /** `id` is decoded, once. */
   | { readonly kind: "model"; readonly id: string }
+  /** What the holder of a key may know of it. */
+  | { readonly kind: "own"; readonly what: OwnSubject }
+  /** Operators change keys, and never here. */
+  | { readonly kind: "keys" }
   | { readonly kind: "health" }
   | { readonly kind: "ready" };
+
+export type OwnSubject = "usage" | "limits" | "key";
 
 /** A refusal comes in the envelope that clients of its path read. */
 export type RouteMatch =
@@ -55,6 +61,8 @@ export type RouteMatch =
 const MODEL_PREFIX = "/v1/models/";
 const MESSAGES = "/v1/messages";
 const RESPONSES = "/v1/responses";
+const KEYS = "/v1/keys";
+const OWN_KEY = "/v1/keys/self";
 
 /** Routes that count text without making any. */
 const UNMETERED: ReadonlySet<RouteName> = new Set(["tokenize", "detokenize", "count_tokens"]);
@@ -87,6 +95,7 @@ export function matchRoute(method: string, target: string): RouteMatch {
     const route = query === "" ? inference : { ...inference, query };
     return allowing(method, { methods: ["POST"], route, errors });
   }
+  if (changesKeys(method, path)) return { kind: "route", route: { kind: "keys" } };
   const route = readingRoute(path);
   if (route === undefined) return { kind: "no_route", errors };
   return allowing(method, { methods: ["GET", "HEAD"], route, errors });
@@ -96,6 +105,12 @@ function readingRoute(path: string): Route | undefined {
   switch (path) {
     case "/v1/models":
       return { kind: "models" };
+    case "/v1/usage":
+      return { kind: "own", what: "usage" };
+    case "/v1/limits":
+      return { kind: "own", what: "limits" };
+    case OWN_KEY:
+      return { kind: "own", what: "key" };
     case "/health":
       return { kind: "health" };
     case "/ready":
@@ -105,6 +120,12 @@ function readingRoute(path: string): Route | undefined {
   // The tail is taken as a whole: a model's name may hold slashes, encoded or not.
   const id = decodedOnce(path.slice(MODEL_PREFIX.length));
   return id === undefined || id === "" ? undefined : { kind: "model", id };
+}
+
+/** Whatever would look at other keys, or change any: who tries is told where that is done. */
+function changesKeys(method: string, path: string): boolean {
+  if (path !== OWN_KEY) return isUnder(KEYS, path);
+  return !["GET", "HEAD", "OPTIONS"].includes(method);
 }
 
 interface Offer {

@@ -34,6 +34,7 @@ const TOLD: Readonly<Record<RefusalReason, Told>> = {
   path_not_allowed: { status: 403, type: PERMISSION },
   model_not_allowed: { status: 403, type: PERMISSION },
   read_only: { status: 403, type: PERMISSION },
+  usage_unavailable: { status: 503, type: SERVER },
   keys_unconfirmed: { status: 503, type: SERVER },
   concurrency_limited: { status: 429, type: RATE, code: RATE_CODE },
   requests_limited: { status: 429, type: RATE, code: RATE_CODE },

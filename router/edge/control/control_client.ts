@@ -5,7 +5,7 @@
  */
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { formatRevision } from "@heddle/proto/revision";
-import { RouterService } from "@heddle/proto/gen/router";
+import { RouterService, type WatchResponse } from "@heddle/proto/gen/router";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { fromRpc } from "@heddle/proto/error_code";
 import { backoffMs } from "@heddle/common/backoff";
@@ -39,6 +39,14 @@ export interface Routing {
   forgetPending(): void;
 }
 
+/** Who keeps keys, limits and prices. */
+export interface TenancySink {
+  apply(message: WatchResponse): void;
+  /** Others need what this router does not use of these scopes. */
+  recall(scopeIds: readonly string[]): void;
+  forgetPending(): void;
+}
+
 export interface ControlClientOptions {
   /** "host/1" */
   readonly name: string;
@@ -47,6 +55,7 @@ export interface ControlClientOptions {
   readonly urls: readonly string[];
   readonly tls: TlsFiles | undefined;
   readonly routing: Routing;
+  readonly tenancy: TenancySink;
   /** Control has just confirmed that the table is right. */
   readonly onConfirmed: () => void;
 }
@@ -106,7 +115,7 @@ export class ControlClient {
 
   /** Follows one stream to its end. True when control said anything on it. */
   async #watch(url: string, stop: AbortSignal): Promise<boolean> {
-    const { name, instance, routing } = this.#options;
+    const { name, instance, routing, tenancy } = this.#options;
     let heard = false;
     const over = new AbortController();
     let connection: ReturnType<typeof connectRpc> | undefined;
@@ -122,6 +131,10 @@ export class ControlClient {
         routerInstance: instance,
       }, { signal: stop });
       for await (const message of stream) {
+        if (message.recalledScopes.length > 0) {
+          tenancy.recall(message.recalledScopes);
+          continue;
+        }
         const { update, problems } = decodeWatch(message);
         if (!heard) {
           this.#begin(url, update);
@@ -130,6 +143,7 @@ export class ControlClient {
         heard = true;
         for (const problem of problems) this.#log.error(problem);
         routing.apply(update);
+        tenancy.apply(message);
         this.#rpc = rpc;
         this.#options.onConfirmed();
       }
@@ -142,6 +156,7 @@ export class ControlClient {
       this.#rpc = undefined;
       routing.forgetPending();
       over.abort();
+      tenancy.forgetPending();
       connection?.close();
     }
     return heard;

@@ -2,13 +2,23 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
+  type GetOwnUsageRequest,
+  type RecordUsageRequest,
   type ReportRequest,
   RouterService,
+  type ShareRequest,
+  type ShareResponse,
+  ShareResponseSchema,
   type WatchRequest,
   type WatchResponse,
   WatchResponseSchema,
 } from "@heddle/proto/gen/router";
 import { startRpcServer } from "@heddle/common/rpc_server";
+
+/** How a control answers a call for shares. */
+export type ShareScript = (
+  request: ShareRequest,
+) => MessageInitShape<typeof ShareResponseSchema> | Promise<ShareResponse>;
 
 export type WatchMessage = Exclude<MessageInitShape<typeof WatchResponseSchema>, WatchResponse>;
 
@@ -22,6 +32,12 @@ export interface FakeControl {
   /** Resolves with the next report. */
   nextReport(): Promise<ReportRequest>;
   readonly wakes: string[];
+  /** Every batch of usage records that came, also those that were refused. */
+  readonly recorded: RecordUsageRequest[];
+  /** Answers calls for shares from now on; until then nothing is granted. */
+  share(script: ShareScript): void;
+  /** While it is set, records are not taken. */
+  refuseRecords(error: ConnectError | undefined): void;
   readonly watchers: WatchRequest[];
   close(): Promise<void>;
 }
@@ -37,6 +53,7 @@ export async function startFakeControl(port = 0, standby = false): Promise<FakeC
   const streams = new Set<Stream>();
   const wakes: string[] = [];
   const watchers: WatchRequest[] = [];
+  const tenancy = fakeTenancy();
   let waiting: ((request: ReportRequest) => void)[] = [];
   const server = await startRpcServer({
     listen: { host: "127.0.0.1", port },
@@ -71,6 +88,7 @@ export async function startFakeControl(port = 0, standby = false): Promise<FakeC
           wakes.push(model);
           return { accepted: true };
         },
+        ...tenancy.calls,
       }),
   });
   return {
@@ -78,6 +96,7 @@ export async function startFakeControl(port = 0, standby = false): Promise<FakeC
     port: server.address.port,
     wakes,
     watchers,
+    ...tenancy.control,
     say(message) {
       said.push(message);
       for (const stream of streams) {
@@ -92,6 +111,37 @@ export async function startFakeControl(port = 0, standby = false): Promise<FakeC
     async close() {
       waiting = [];
       await server.close(0);
+    },
+  };
+}
+
+/** What a control does about shares and records. */
+function fakeTenancy() {
+  const recorded: RecordUsageRequest[] = [];
+  let shareScript: ShareScript = () => ({ routers: 1 });
+  let recordError: ConnectError | undefined;
+  return {
+    calls: {
+      share: async (request: ShareRequest) =>
+        create(ShareResponseSchema, await shareScript(request)),
+      recordUsage(request: RecordUsageRequest) {
+        recorded.push(request);
+        if (recordError !== undefined) throw recordError;
+        return { duplicates: 0 };
+      },
+      getOwnUsage: ({ keyId }: GetOwnUsageRequest) => ({
+        rows: [{ keyId, model: "m", requests: 3n }],
+        limits: [],
+      }),
+    },
+    control: {
+      recorded,
+      share(script: ShareScript) {
+        shareScript = script;
+      },
+      refuseRecords(error: ConnectError | undefined) {
+        recordError = error;
+      },
     },
   };
 }

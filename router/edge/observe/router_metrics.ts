@@ -2,6 +2,7 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { BreakerState } from "../../core/fleet/breaker.ts";
 import type { Band } from "../../core/admission/band.ts";
+import type { LimitDetail } from "../../core/limits/limit_detail.ts";
 import type { UsageRecord } from "../../core/request/usage_record.ts";
 import {
   registerScheduling,
@@ -65,6 +66,10 @@ export interface RouterMetrics {
   waited(model: string, band: Band, ms: number): void;
   /** A try did not serve, for this reason. */
   failedTry(model: string, reason: string): void;
+  /** Tokens of a try that did not serve. */
+  wasted(model: string, tokens: number): void;
+  /** A limit refused a request. */
+  limited(limit: LimitDetail): void;
   record(record: UsageRecord): void;
 }
 
@@ -114,6 +119,7 @@ export function routerMetrics(registry: Registry, present: Present): RouterMetri
     registers,
   });
   return {
+    ...limitCounters(registers),
     stage: (stage, ms) => stages.observe({ stage }, ms / 1_000),
     firstContent: first,
     contentGap: gap,
@@ -126,6 +132,25 @@ export function routerMetrics(registry: Registry, present: Present): RouterMetri
       tokens.inc({ model, kind: "prompt" }, usage.promptTokens);
       tokens.inc({ model, kind: "completion" }, usage.completionTokens);
     },
+  };
+}
+
+function limitCounters(registers: Registry[]): Pick<RouterMetrics, "wasted" | "limited"> {
+  const wasted = new Counter({
+    name: "heddle_router_wasted_tokens_total",
+    help: "Tokens of tries that did not serve, which nobody is charged for.",
+    labelNames: ["model"],
+    registers,
+  });
+  const limited = new Counter({
+    name: "heddle_router_limited_requests_total",
+    help: "Requests refused by a limit, and whose limit it was.",
+    labelNames: ["limit", "scope"],
+    registers,
+  });
+  return {
+    wasted: (model, tokens) => wasted.inc({ model }, tokens),
+    limited: ({ name, scope }) => limited.inc({ limit: name, scope }),
   };
 }
 

@@ -3,6 +3,7 @@ import { formatAddress } from "@heddle/common/address";
 import { VERSION } from "@heddle/common/version";
 import type { Endpoint } from "../../core/fleet/endpoint.ts";
 import { readEngineError } from "../../core/engine_error.ts";
+import { NO_WORK } from "../../core/request/attempt_usage.ts";
 import type { ParsedRequest } from "../../core/request/request.ts";
 import { type Failure, failureOfEngine, failureOfGarbage, failureOfUpstream } from "./failure.ts";
 import { relayAnswer } from "./relay_answer.ts";
@@ -47,11 +48,9 @@ export async function relay(reply: Reply, options: RelayOptions): Promise<Relaye
     if (!(error instanceof UpstreamError)) throw error;
     if (reply.gone.aborted) return { kind: "client_closed", work: NO_WORK };
     if (error.reason === "request_invalid" || error.reason === "aborted") throw error;
-    return { kind: "failed", failure: failureOfUpstream(error) };
+    return { kind: "failed", failure: failureOfUpstream(error), work: NO_WORK };
   }
 }
-
-const NO_WORK = { usage: undefined, contentEvents: 0 } as const;
 
 async function relayed(
   reply: Reply,
@@ -65,7 +64,7 @@ async function relayed(
     "x-heddle-model": headerValue(endpoint.model),
   };
   if (answer.status < 200 || answer.status > 299) {
-    return { kind: "failed", failure: await refusal(answer, secrets) };
+    return { kind: "failed", failure: await refusal(answer, secrets), work: NO_WORK };
   }
   const encoding = answer.headers.get("content-encoding") ?? "identity";
   if (encoding !== "identity") {
@@ -73,6 +72,7 @@ async function relayed(
     return {
       kind: "failed",
       failure: failureOfGarbage(`The engine compressed its answer (${encoding}) unasked`),
+      work: NO_WORK,
     };
   }
   const type = answer.headers.get("content-type") ?? "";

@@ -1,5 +1,6 @@
 /** Relays an answer that is one whole document: nothing goes out before all of it is here. */
 import { reencoded } from "../../core/embeddings.ts";
+import { NO_WORK } from "../../core/request/attempt_usage.ts";
 import type { ParsedRequest } from "../../core/request/request.ts";
 import { judgeAnswer } from "../../core/usage_answer.ts";
 import { failureOfEngine, failureOfGarbage } from "./failure.ts";
@@ -34,9 +35,9 @@ export async function relayAnswer(
     options.secrets,
   );
   if (verdict.kind === "error") {
-    return { kind: "failed", failure: failureOfEngine(verdict.error) };
+    return { kind: "failed", failure: failureOfEngine(verdict.error), work: NO_WORK };
   }
-  const work = { usage: verdict.usage, contentEvents: 0 };
+  const work = { usage: verdict.usage, contentEvents: 0, accepted: true };
   if (reply.gone.aborted) return { kind: "client_closed", work };
   if (reply.state !== "unsent") {
     // A heartbeat has begun a stream already, and a document cannot follow.
@@ -63,7 +64,7 @@ function plainText({ request, headers }: AnswerOptions): { readonly value: undef
 }
 
 function garbage(message: string): Relayed {
-  return { kind: "failed", failure: failureOfGarbage(message) };
+  return { kind: "failed", failure: failureOfGarbage(message), work: NO_WORK };
 }
 
 function parsed(bytes: Uint8Array): { readonly value: unknown } | undefined {

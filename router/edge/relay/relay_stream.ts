@@ -95,6 +95,8 @@ class StreamRelay {
   /** What came before the first content. */
   readonly #held: Uint8Array[] = [];
   #committed = false;
+  /** The engine has said something of its answer, so it has read the prompt. */
+  #accepted = false;
   /** The client has the stream's last event. */
   #saidLast = false;
 
@@ -128,13 +130,14 @@ class StreamRelay {
 
   /** Ends the client's side, and says what became of the try. */
   async finish(end: End): Promise<Relayed> {
-    const work = { usage: this.#meter.usage, contentEvents: this.#meter.contentEvents };
+    const { usage, contentEvents } = this.#meter;
+    const work = { usage, contentEvents, accepted: this.#accepted };
     if (this.#reply.gone.aborted) return { kind: "client_closed", work };
     const failure = end.kind === "failed" ? end.failure : this.#lack();
     if (failure !== undefined) {
       return this.#committed
         ? { kind: "broken", failure, work, response: this.#meter.response }
-        : { kind: "failed", failure };
+        : { kind: "failed", failure, work };
     }
     const last = this.#saidLast ? undefined : LAST_EVENTS[this.#options.dialect];
     if (last !== undefined) await this.#reply.write(last);
@@ -150,9 +153,11 @@ class StreamRelay {
       case "silent":
         return undefined;
       case "usage":
+        this.#accepted = true;
         if (this.#options.wantsUsage) this.#forward(event, out);
         return undefined;
       case "prelude":
+        this.#accepted = true;
         this.#forward(event, out);
         return undefined;
       case "content":

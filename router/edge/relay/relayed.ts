@@ -1,20 +1,13 @@
 /** How one try at an endpoint ended. */
 import type { ResponseSoFar } from "../../core/engine_error_shape.ts";
-import type { Usage } from "../../core/usage.ts";
+import type { Work } from "../../core/request/attempt_usage.ts";
 import type { Failure } from "./failure.ts";
-
-/** What the engine did for the request, as far as it can be told. */
-export interface Work {
-  readonly usage: Usage | undefined;
-  /** Lower bound of the generated tokens when the engine does not say. */
-  readonly contentEvents: number;
-}
 
 export type Relayed =
   /** The client has its whole answer. */
   | { readonly kind: "served"; readonly work: Work }
   /** Nothing of substance went to the client: another endpoint may take over. */
-  | { readonly kind: "failed"; readonly failure: Failure }
+  | { readonly kind: "failed"; readonly failure: Failure; readonly work: Work }
   /** Content went out before it failed; the client was told by an error event. */
   | {
     readonly kind: "broken";

@@ -1,0 +1,126 @@
+/**
+ * What this router tells control of the limits that all routers share, and what it makes of the
+ * answer. It reports everything that it holds: what it leaves out counts as given back.
+ */
+import type { Limiter } from "./limiter.ts";
+import type { Meter } from "./meter.ts";
+import type { Dimension, ScopeState } from "./scope_state.ts";
+
+/** Others are given what this router will not need for so long. */
+const KEEP_S = 1;
+
+/** In the limit's unit per minute, or in slots. */
+export interface Demanded {
+  readonly scopeId: string;
+  readonly dimension: Dimension;
+  /** What would be admitted if there were no limit. */
+  readonly wanted: number;
+  /** What it lives by. */
+  readonly held: number;
+  /** What may be admitted at once, and is kept. */
+  readonly credit: number;
+  /** What could have been admitted at once, and is given back. */
+  readonly returned: number;
+  /** What waiting requests need besides. */
+  readonly missing: number;
+}
+
+export interface Granted {
+  readonly scopeId: string;
+  readonly dimension: Dimension;
+  readonly share: number;
+  readonly credit: number;
+  readonly budgetRemainingMicro: number | undefined;
+}
+
+export interface Wants {
+  /** Scopes whose spare others need. */
+  readonly recalled: ReadonlySet<string>;
+  /** What waiting requests miss, by scope and dimension (`missingKey`). */
+  readonly missing: ReadonlyMap<string, number>;
+}
+
+export function missingKey(scopeId: string, dimension: Dimension): string {
+  return `${dimension} ${scopeId}`;
+}
+
+/** Says what is held and wanted. What it gives back is gone from here already. */
+export function demandsOf(
+  states: Iterable<ScopeState>,
+  wants: Wants,
+  now: number,
+): readonly Demanded[] {
+  const found: Demanded[] = [];
+  for (const state of states) {
+    for (const dimension of ["requests", "tokens"] as const) {
+      const meter = state.meter(dimension);
+      if (meter !== undefined) found.push(rateDemand(state, { dimension, meter }, wants, now));
+    }
+    const { slots, scope } = state;
+    if (slots === undefined) continue;
+    const missing = wants.missing.get(missingKey(scope.id, "concurrent")) ?? 0;
+    found.push({
+      scopeId: scope.id,
+      dimension: "concurrent",
+      wanted: slots.used + Math.max(state.waiting, missing),
+      held: slots.share,
+      credit: 0,
+      returned: 0,
+      missing,
+    });
+  }
+  return found;
+}
+
+function rateDemand(
+  state: ScopeState,
+  { dimension, meter }: { dimension: "requests" | "tokens"; meter: Meter },
+  { recalled, missing }: Wants,
+  now: number,
+): Demanded {
+  const { id } = state.scope;
+  const debt = Math.max(0, -meter.level(now));
+  // A debt is paid at the share's rate, so a router that has one still wants a share.
+  const wanted = state.asked[dimension].perMinute(now) + debt;
+  const lacking = missing.get(missingKey(id, dimension)) ?? 0;
+  const returned = recalled.has(id) && lacking === 0
+    ? meter.giveBack(wanted * KEEP_S / 60, now)
+    : 0;
+  return {
+    scopeId: id,
+    dimension,
+    wanted,
+    held: meter.share,
+    credit: Math.max(0, meter.level(now)),
+    returned,
+    missing: lacking,
+  };
+}
+
+/** Takes what control grants. Of a scope that has gone meanwhile nothing is taken. */
+export function takeGrants(limiter: Limiter, grants: readonly Granted[], now: number): void {
+  for (const { scopeId, dimension, share, credit, budgetRemainingMicro } of grants) {
+    const state = limiter.states.get(scopeId);
+    if (state === undefined) continue;
+    state.granted = true;
+    if (dimension === "concurrent") state.slots?.grant(share);
+    else state.meter(dimension)?.grant({ share, credit }, now);
+    if (budgetRemainingMicro !== undefined) state.remaining(budgetRemainingMicro, now);
+  }
+}
+
+/**
+ * Lets the scopes that control never said anything of live on an equal part of their limits: it
+ * is away, and serving goes on. Those that it has said something of live on that.
+ */
+export function standAlone(states: Iterable<ScopeState>, routers: number, now: number): void {
+  for (const state of states) {
+    if (state.granted) continue;
+    state.granted = true;
+    for (const meter of [state.requests, state.tokens]) {
+      const part = (meter?.limit ?? 0) / routers;
+      meter?.grant({ share: part, credit: part }, now);
+    }
+    state.slots?.grant(Math.max(1, Math.floor(state.slots.limit / routers)));
+  }
+}
