@@ -30,6 +30,7 @@ import type { Inventory } from "@heddle/proto/gen/types";
 import { inspectHardware } from "./discovery/inspect.ts";
 import { createDiscovery, type Discovery, type DiscoveryOptions } from "./inventory.ts";
 import { sendLog } from "./log_sources.ts";
+import { hardwareMetrics } from "./hardware_metrics.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
 import { fitGpus } from "./discovery/fit_gpus.ts";
@@ -198,6 +199,7 @@ export async function runAgent(
     ...agent,
     connected: () => session.notConnected === undefined,
   });
+  hardwareMetrics(metrics.registry, agent.report);
   const session = sessionOf(options, agent, { own, counts });
   listeners.onStatus = (shard, status) => {
     counts.countStatus(shard, status);

@@ -43,6 +43,7 @@ export class NodeReport {
   readonly #options: NodeReportOptions;
   #gpus: ReadonlyMap<number, string> | undefined;
   #gpuFacts: readonly Gpu[] = [];
+  #hcaFacts: readonly Hca[] = [];
   #managementInterface = "";
   #problemReasons: readonly string[] = [];
   #discoverySeconds = 0;
@@ -59,6 +60,11 @@ export class NodeReport {
   /** The GPUs as last seen. */
   get gpuFacts(): readonly Gpu[] {
     return this.#gpuFacts;
+  }
+
+  /** The ports of the adapters as last seen. */
+  get hcaFacts(): readonly Hca[] {
+    return this.#hcaFacts;
   }
 
   /** The interface that holds the management address; empty before the first look and behind NAT. */
@@ -170,6 +176,7 @@ export class NodeReport {
     },
   ): void {
     this.#gpuFacts = seen.gpus;
+    this.#hcaFacts = seen.hcas;
     this.#gpus = new Map(seen.gpus.map(({ index, uuid }) => [index, uuid]));
     this.#problemReasons = [seen, ...seen.gpus, ...seen.hcas]
       .flatMap(({ problems }) => problems.map(({ reason }) => reason));
