@@ -15,12 +15,12 @@ export async function writeBundles(folder: string): Promise<void> {
     "--frozen",
     "--outdir",
     made,
-    ...PROGRAMS.map(({ room }) => `${room}/main.ts`),
+    ...PROGRAMS.map(({ folder }) => `${folder}/main.ts`),
   ]);
   await Deno.mkdir(`${folder}/lib`);
-  for (const { room, name } of PROGRAMS) {
+  for (const { room, folder: source, name } of PROGRAMS) {
     const path = `${folder}/lib/${name}.mjs`;
-    await Deno.rename(`${made}/${room}/main.js`, path);
+    await Deno.rename(`${made}/${source}/main.js`, path);
     const problems = bundleProblems(await Deno.readTextFile(path), await importsOf(path));
     if (problems.length > 0) {
       throw new HeddleError("system", `Cannot package ${room}: ${problems.join("; ")}`);

@@ -87,6 +87,16 @@ interface Change {
   readonly cases: readonly { readonly when: string; readonly flags: string }[];
 }
 
+const FETCH_MOVES: Change = {
+  kinds: ["read", "write"],
+  before: [],
+  cases: [{
+    when: '-n "${HEDDLE_FETCH_INTO:-}"',
+    flags: '--allow-read="$HEDDLE_FETCH_INTO${HEDDLE_FETCH_READ:+,$HEDDLE_FETCH_READ}" ' +
+      '--allow-write="$HEDDLE_FETCH_INTO"',
+  }],
+};
+
 function changesOf(program: Program, set: PermissionSet): readonly Change[] {
   const changes: Change[] = [];
   if (program.moves === "state") {
@@ -100,17 +110,7 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
       }],
     });
   }
-  if (program.moves === "fetch") {
-    changes.push({
-      kinds: ["read", "write"],
-      before: [],
-      cases: [{
-        when: '-n "${HEDDLE_FETCH_INTO:-}"',
-        flags: '--allow-read="$HEDDLE_FETCH_INTO${HEDDLE_FETCH_READ:+,$HEDDLE_FETCH_READ}" ' +
-          '--allow-write="$HEDDLE_FETCH_INTO"',
-      }],
-    });
-  }
+  if (program.moves === "fetch") changes.push(FETCH_MOVES);
   if (program.moves === "ctl") {
     const others = inQuotes(listed(set, "read").map((path) => `,${path}`).join(""));
     changes.push({

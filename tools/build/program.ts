@@ -1,17 +1,19 @@
 /** The programs that a release holds. */
 
 export interface Program {
-  /** Folder of the program and name of its permission set. */
+  /** Name of its permission set. */
   readonly room: string;
+  /** Folder that has its main.ts. */
+  readonly folder: string;
   /** What it is called in bin/. */
   readonly name: string;
   /** What its launcher says that it starts. */
   readonly what: string;
   /**
    * How the environment changes which files it may touch: `state` by HEDDLE_STATE and HEDDLE_READ,
-   * `ctl` by where the operator's configuration is.
+   * `ctl` by where the operator's configuration is, `fetch` by what its starter says.
    */
-  readonly moves: "state" | "ctl" | "nothing";
+  readonly moves: "state" | "ctl" | "fetch" | "nothing";
   /** Whether HEDDLE_NVIDIA_SMI names what it may run in the place of the usual nvidia-smi. */
   readonly runsNvidiaSmi: boolean;
 }
@@ -22,7 +24,16 @@ export const PROGRAMS: readonly Program[] = [
   { ...named("router"), what: "the router", moves: "state", runsNvidiaSmi: false },
   { ...named("sim"), what: "the simulated engine", moves: "nothing", runsNvidiaSmi: false },
   {
+    room: "fetch",
+    folder: "agent/fetch",
+    name: "heddle-fetch",
+    what: "the program that fetches weights",
+    moves: "fetch",
+    runsNvidiaSmi: false,
+  },
+  {
     room: "ctl",
+    folder: "ctl",
     name: "heddle",
     what: "ctl, the operator's command line,",
     moves: "ctl",
@@ -30,6 +41,6 @@ export const PROGRAMS: readonly Program[] = [
   },
 ];
 
-function named(room: string): Pick<Program, "room" | "name"> {
-  return { room, name: `heddle-${room}` };
+function named(room: string): Pick<Program, "room" | "folder" | "name"> {
+  return { room, folder: room, name: `heddle-${room}` };
 }

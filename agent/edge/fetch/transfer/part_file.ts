@@ -1,0 +1,171 @@
+/**
+ * A file on its way: `NAME.part` with the bytes, in their places, and `NAME.journal` with what was
+ * written. The first line of the journal says which file it is of, so that another one's bytes are
+ * never taken for it.
+ */
+import { createHash } from "node:crypto";
+import { dirname, join } from "node:path";
+import { readTextIfExists } from "@heddle/common/atomic_file";
+import {
+  type Interval,
+  type Intervals,
+  journalLine,
+  merged,
+  readJournal,
+  sizeOf,
+} from "../../../core/weights/intervals.ts";
+import type { RemoteFile } from "../remote/remote_file.ts";
+
+const FILE_MODE = 0o640;
+const FOLDER_MODE = 0o750;
+const HASH_BUFFER_BYTES = 1024 ** 2;
+
+export class PartFile {
+  readonly file: RemoteFile;
+  /** Undefined while the server has not said. */
+  #size: number | undefined;
+  readonly #path: string;
+  #had: Intervals = [];
+  #journal: Deno.FsFile | undefined;
+
+  /** `folder` is where the whole file will be. */
+  constructor(folder: string, file: RemoteFile) {
+    this.file = file;
+    this.#size = file.size;
+    this.#path = join(folder, file.path);
+  }
+
+  get size(): number | undefined {
+    return this.#size;
+  }
+
+  get had(): Intervals {
+    return this.#had;
+  }
+
+  get hadBytes(): number {
+    return sizeOf(this.#had);
+  }
+
+  /** Where bytes are written to until the file is whole. */
+  get part(): string {
+    return `${this.#path}.part`;
+  }
+
+  /** Takes up what an earlier run left. True when the file is whole already. */
+  async open(): Promise<boolean> {
+    await Deno.mkdir(dirname(this.#path), { recursive: true, mode: FOLDER_MODE });
+    if (await this.#isWhole()) return true;
+    const text = await readTextIfExists(this.#journalPath) ?? "";
+    const [head = "", ...lines] = text.split(/(?<=\n)/);
+    const kept = head === this.#head() && this.#size !== undefined && await exists(this.part);
+    if (!kept) {
+      await this.restart();
+      return false;
+    }
+    this.#had = readJournal(lines.join(""), this.#size ?? 0);
+    // A line that a crash cut short must not grow into one that was never meant.
+    await this.#writeJournal(this.#had.map(journalLine).join(""));
+    return false;
+  }
+
+  /** The server has sent all of it, and did not say before how much that is. */
+  learn(size: number): void {
+    this.#size = size;
+  }
+
+  /** Nothing that was written counts any more. */
+  async restart(): Promise<void> {
+    this.#had = [];
+    const part = await Deno.open(this.part, {
+      write: true,
+      create: true,
+      truncate: true,
+      mode: FILE_MODE,
+    });
+    part.close();
+    await this.#writeJournal("");
+  }
+
+  /** Bytes of this interval are in the part now. */
+  note(interval: Interval): void {
+    if (interval.end <= interval.start) return;
+    this.#had = merged([...this.#had, interval]);
+    // Only of files that are being written: a repository may have thousands.
+    this.#journal ??= Deno.openSync(this.#journalPath, { append: true });
+    const bytes = new TextEncoder().encode(journalLine(interval));
+    for (let rest = bytes; rest.length > 0;) rest = rest.subarray(this.#journal.writeSync(rest));
+  }
+
+  /** Hash of the bytes as they lie on the disk, in the form of `file.hash`. */
+  async hash(signal: AbortSignal, read: (bytes: number) => void): Promise<string> {
+    const { algorithm } = this.file.hash ?? { algorithm: "sha256" };
+    using file = await Deno.open(this.part);
+    const { size } = await file.stat();
+    const hash = createHash(algorithm === "git" ? "sha1" : "sha256");
+    // As git names a file's content.
+    if (algorithm === "git") hash.update(`blob ${size}\0`);
+    const buffer = new Uint8Array(HASH_BUFFER_BYTES);
+    for (let count = await file.read(buffer); count !== null; count = await file.read(buffer)) {
+      signal.throwIfAborted();
+      hash.update(buffer.subarray(0, count));
+      read(count);
+    }
+    return hash.digest("hex");
+  }
+
+  /** Size of the part on the disk. */
+  async sizeOnDisk(): Promise<number> {
+    return (await Deno.stat(this.part)).size;
+  }
+
+  /** It was checked: from now on it is the file. */
+  async finish(): Promise<void> {
+    using part = await Deno.open(this.part, { write: true });
+    await part.syncData();
+    this.close();
+    await Deno.rename(this.part, this.#path);
+    await Deno.remove(this.#journalPath);
+  }
+
+  close(): void {
+    this.#journal?.close();
+    this.#journal = undefined;
+  }
+
+  get #journalPath(): string {
+    return `${this.#path}.journal`;
+  }
+
+  // What was renamed was checked before.
+  async #isWhole(): Promise<boolean> {
+    try {
+      const { isFile, size } = await Deno.lstat(this.#path);
+      if (!isFile || (this.#size !== undefined && size !== this.#size)) return false;
+      this.#size = size;
+      this.#had = size === 0 ? [] : [{ start: 0, end: size }];
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #head(): string {
+    const { hash, identity } = this.file;
+    return `heddle-part 1 ${this.#size ?? "?"} ${hash?.hex ?? encodeURIComponent(identity)}\n`;
+  }
+
+  async #writeJournal(lines: string): Promise<void> {
+    this.close();
+    const text = new TextEncoder().encode(this.#head() + lines);
+    await Deno.writeFile(this.#journalPath, text, { mode: FILE_MODE });
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    return (await Deno.lstat(path)).isFile;
+  } catch {
+    return false;
+  }
+}
