@@ -52,7 +52,7 @@ Deno.test("diagnose() never throws, and cites only lines that it was given", () 
       ok(logs[Number(process)]?.includes(line), line);
       if (number !== undefined) equal(logs[Number(process)]?.[number - 1], line);
     }),
-    { numRuns: 3_000 },
+    { numRuns: 10_000 },
   );
 });
 

@@ -75,6 +75,6 @@ Deno.test("surveyGpus() never throws, invents no GPU, and calls none usable with
         ok(gpus.length > 0 || problems.length > 0);
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: 10_000 },
   );
 });

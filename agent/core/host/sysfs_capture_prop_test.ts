@@ -27,7 +27,7 @@ Deno.test("parseSysfsCapture() reads what formatSysfsCapture() wrote", () => {
         [...capture].sort(),
       );
     }),
-    { numRuns: 1_000 },
+    { numRuns: 10_000 },
   );
 });
 
@@ -38,6 +38,6 @@ Deno.test("parseSysfsCapture() never throws, and lists only what stands in the i
       for (const key of capture.keys()) namesBelow(capture, key);
       deepEqual([...capture.keys()].filter((key) => !text.includes(key)), []);
     }),
-    { numRuns: 1_000 },
+    { numRuns: 10_000 },
   );
 });

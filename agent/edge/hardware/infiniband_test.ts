@@ -120,6 +120,6 @@ Deno.test("surveyHcas() never throws, and every HCA that it returns stands in th
         ok(!port.active || said);
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: 10_000 },
   );
 });
