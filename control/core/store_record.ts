@@ -65,26 +65,19 @@ export function storeRecords(
   if (before === after) return [];
   return [
     ...(before.term === after.term ? [] : [{ kind: "term", term: after.term } as const]),
-    ...knownRecords(before, after),
+    ...knownRecords(before, after, event),
     ...catalogRecords(before, after),
     ...decisionRecords(before.decisions, after.decisions),
     ...auditOf(event, now),
   ];
 }
 
-function knownRecords(before: World, after: World): StoreRecord[] {
-  if (before.knownNodes === after.knownNodes) return [];
-  const known = (node: NodeId, is: boolean): StoreRecord => ({
-    kind: "known_node",
-    node,
-    known: is,
-  });
-  return [
-    ...[...after.knownNodes].filter((node) => !before.knownNodes.has(node))
-      .map((node) => known(node, true)),
-    ...[...before.knownNodes].filter((node) => !after.knownNodes.has(node))
-      .map((node) => known(node, false)),
-  ];
+/** An event makes one node known or forgotten at most, and a whole fleet may register at once. */
+function knownRecords(before: World, after: World, event: Event): StoreRecord[] {
+  if (before.knownNodes === after.knownNodes || !("node" in event)) return [];
+  const { node } = event;
+  const known = after.knownNodes.has(node);
+  return known === before.knownNodes.has(node) ? [] : [{ kind: "known_node", node, known }];
 }
 
 function catalogRecords(before: World, after: World): StoreRecord[] {

@@ -11,6 +11,7 @@ import type { Revision } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
 import type { Catalog } from "./catalog.ts";
 import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
+import type { Members } from "./layered_map.ts";
 import type { Published } from "./published.ts";
 import { DEFAULT_TIMINGS, type Timings } from "./timings.ts";
 
@@ -27,7 +28,7 @@ export interface World {
   readonly timings: Timings;
   readonly catalog: CatalogState;
   /** Every node that ever registered and was not forgotten by an operator. Stored. */
-  readonly knownNodes: ReadonlySet<NodeId>;
+  readonly knownNodes: Members<NodeId>;
   /** Nodes that registered with this control. */
   readonly nodes: ReadonlyMap<NodeId, Node>;
   readonly replicas: ReadonlyMap<ReplicaId, Replica>;
@@ -355,7 +356,7 @@ export interface Remembered {
   /** Letters, made at random at the edge. @default none, for tests that look at ids */
   readonly salt?: string;
   readonly catalog: CatalogState;
-  readonly knownNodes: ReadonlySet<NodeId>;
+  readonly knownNodes: Members<NodeId>;
   readonly decisions: Decisions;
   readonly timings?: Timings;
 }

@@ -10,6 +10,7 @@ import { ending, whole } from "./shard_facts.ts";
 /** Reasons of ours that a shard is given when its node does not report it any more. */
 export const NOT_ON_NODE = "not_on_node";
 export const MACHINE_RESTARTED = "machine_restarted";
+export const NODE_FORGOTTEN = "node_forgotten";
 
 /** An agent's word for a command whose revision is below the highest it has accepted. */
 export const STALE_REVISION = "stale_revision";
@@ -30,6 +31,9 @@ export function away(world: World, replica: Replica, now: EpochMs): boolean {
   return replica.shards.some((shard) => reach(world, shard.node, now) === "lost");
 }
 
+/** What befell a node says nothing of the model. */
+const LOSS = { counts: false } as const;
+
 function brokenShard(replica: Replica): FailReplica | undefined {
   const broken = replica.shards.filter(isBroken).sort(earliestFirst)[0];
   if (broken === undefined) return undefined;
@@ -41,9 +45,14 @@ function brokenShard(replica: Replica): FailReplica | undefined {
     });
   }
   if (status?.state === "stopped") {
-    return status.reason === MACHINE_RESTARTED
-      ? fail(replica, "node_lost", `the machine ${broken.node} restarted`, { counts: false })
-      : fail(replica, "shard_vanished", shardMessage(broken), { shard: broken });
+    switch (status.reason) {
+      case MACHINE_RESTARTED:
+        return fail(replica, "node_lost", `the machine ${broken.node} restarted`, LOSS);
+      case NODE_FORGOTTEN:
+        return fail(replica, "node_lost", `its node ${broken.node} was forgotten`, LOSS);
+      default:
+        return fail(replica, "shard_vanished", shardMessage(broken), { shard: broken });
+    }
   }
   const why = command?.answer?.detail || command?.answer?.reason || "without a reason";
   return fail(replica, "start_refused", `${broken.node} refused to start it: ${why}`, {

@@ -3,6 +3,7 @@ import type { Plain } from "@heddle/proto/plain";
 import type { Inventory } from "@heddle/proto/gen/types";
 import { SAMPLE_MS, scales } from "../facts/demand.ts";
 import { reach } from "../facts/node_state.ts";
+import { leader } from "../facts/shard_facts.ts";
 import type { Event, HeartbeatSeen } from "../event.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
 import type { World } from "../world.ts";
@@ -15,7 +16,7 @@ export function matters(world: World, event: Event, now: EpochMs): boolean {
       return heartbeatMatters(world, event, now);
     case "router_report":
       // Reports come every 2 s from each router; drains wait for them, and scaling looks now and then.
-      return someDrains(world) || newSample(world, now);
+      return drainingNodes(world).size > 0 || newSample(world, now);
     default:
       return true;
   }
@@ -31,7 +32,7 @@ function heartbeatMatters(world: World, event: HeartbeatSeen, now: EpochMs): boo
     const after = withLive(node.inventory, heartbeat);
     if (usableParts(node.inventory) !== usableParts(after)) return true;
   }
-  return heartbeat.loads.length > 0 && someDrains(world, name);
+  return heartbeat.loads.length > 0 && drainingNodes(world).has(name);
 }
 
 /** A sample of demand was completed, for scaling to look at. */
@@ -43,14 +44,20 @@ function newSample(world: World, now: EpochMs): boolean {
   });
 }
 
-/** Some replica drains, with its leader on `node` when one is given. */
-function someDrains(world: World, node?: NodeId): boolean {
-  for (const replica of world.replicas.values()) {
+/** Nodes with the leader of a replica that drains, of each list of replicas that was asked about. */
+const DRAINING = new WeakMap<World["replicas"], ReadonlySet<NodeId>>();
+
+/** Every heartbeat of a fleet asks, and the list seldom changes between two. */
+function drainingNodes({ replicas }: World): ReadonlySet<NodeId> {
+  const known = DRAINING.get(replicas);
+  if (known !== undefined) return known;
+  const nodes = new Set<NodeId>();
+  for (const replica of replicas.values()) {
     if (replica.draining === undefined || replica.stopping !== undefined) continue;
-    if (node === undefined) return true;
-    if (replica.shards.some((shard) => shard.node === node && shard.rank === 0)) return true;
+    nodes.add(leader(replica)?.node ?? "");
   }
-  return false;
+  DRAINING.set(replicas, nodes);
+  return nodes;
 }
 
 /** What placement reads of a node's hardware, as text to compare. */

@@ -4,6 +4,7 @@
  */
 import type { Event } from "../event.ts";
 import type { EpochMs } from "../ids.ts";
+import { withEntry } from "../layered_map.ts";
 import type { World } from "../world.ts";
 import { observeCatalog } from "./catalog.ts";
 import { observeCommandResult } from "./command_result.ts";
@@ -57,7 +58,7 @@ export function observe(world: World, event: Event, now: EpochMs): World {
 function closeStream(world: World, name: string): World {
   const node = world.nodes.get(name);
   if (node === undefined || !node.connected) return world;
-  return { ...world, nodes: new Map(world.nodes).set(name, { ...node, connected: false }) };
+  return { ...world, nodes: withEntry(world.nodes, name, { ...node, connected: false }) };
 }
 
 function removeRouter(world: World, name: string): World {

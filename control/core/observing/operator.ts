@@ -1,9 +1,12 @@
 /** Operators' decisions. They are facts here; the store keeps them (store_record.ts). */
 import type { OperatorEvent } from "../event.ts";
+import { NODE_FORGOTTEN } from "../facts/replica_judgement.ts";
 import { unheard } from "../facts/settled.ts";
 import type { EpochMs } from "../ids.ts";
-import type { Decisions, World } from "../world.ts";
+import { withoutEntry, withoutMember } from "../layered_map.ts";
+import type { Decisions, Replica, World } from "../world.ts";
 import { cleared } from "./catalog.ts";
+import { goneStatus } from "./command_result.ts";
 
 export function observeOperator(world: World, event: OperatorEvent, now: EpochMs): World {
   switch (event.kind) {
@@ -35,7 +38,7 @@ export function observeOperator(world: World, event: OperatorEvent, now: EpochMs
         : { ...world, models: new Map(world.models).set(event.model, cleared(record)) };
     }
     case "forget_node":
-      return forgetNode(world, event.node);
+      return forgetNode(world, event.node, now);
     case "restart":
     case "stop":
     case "stop_at_once": {
@@ -98,15 +101,21 @@ function rescaled(world: World, model: string): World {
 }
 
 /** Only for a node that does not come back: what it ran counts as gone from here on. */
-function forgetNode(world: World, name: string): World {
+function forgetNode(world: World, name: string, now: EpochMs): World {
   if (world.nodes.get(name)?.connected === true || !world.knownNodes.has(name)) return world;
-  const knownNodes = new Set(world.knownNodes);
-  knownNodes.delete(name);
-  const nodes = new Map(world.nodes);
-  nodes.delete(name);
+  const knownNodes = withoutMember(world.knownNodes, name);
+  const nodes = withoutEntry(world.nodes, name);
   const kept = [...world.replicas].filter(([, replica]) =>
     !replica.shards.every((shard) => shard.node === name)
-  );
+  ).map(([id, replica]) => [id, withoutNode(replica, name, now)] as const);
   const without = decided(decided(world, "nodes", name, undefined), "labels", name, undefined);
   return { ...without, knownNodes, nodes, replicas: new Map(kept) };
+}
+
+function withoutNode(replica: Replica, name: string, now: EpochMs): Replica {
+  if (!replica.shards.some((shard) => shard.node === name)) return replica;
+  const shards = replica.shards.map((shard) =>
+    shard.node === name ? { ...shard, status: goneStatus(shard, NODE_FORGOTTEN, now) } : shard
+  );
+  return { ...replica, shards };
 }

@@ -10,7 +10,8 @@ import { MACHINE_RESTARTED, NOT_ON_NODE } from "../facts/replica_judgement.ts";
 import type { Registered } from "../event.ts";
 import { compareRevisions } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
-import type { EpochMs } from "../ids.ts";
+import type { EpochMs, NodeId } from "../ids.ts";
+import { withEntry, withMember } from "../layered_map.ts";
 import type { Node, Replica, Shard, World } from "../world.ts";
 import { adopt } from "./adopt.ts";
 import { goneStatus } from "./command_result.ts";
@@ -21,17 +22,18 @@ export function observeRegistered(world: World, event: Registered, now: EpochMs)
   const restarted = before !== undefined && before.bootId !== event.bootId;
   const here: World = {
     ...raisedTerm(world, event),
-    knownNodes: world.knownNodes.has(event.node)
-      ? world.knownNodes
-      : new Set(world.knownNodes).add(event.node),
-    nodes: new Map(world.nodes).set(event.node, registeredNode(world, event, now)),
+    knownNodes: withMember(world.knownNodes, event.node),
+    nodes: withEntry(world.nodes, event.node, registeredNode(world, event, now)),
   };
   const reported = new Map(
     event.shards.flatMap((report) =>
       report.spec === undefined ? [] : [[report.spec.shardId, report] as const]
     ),
   );
-  const known = updateKnown(here, event, { reported, restarted }, now);
+  const candidates = before === undefined
+    ? reportedReplicas(world, event)
+    : world.replicas.values();
+  const known = updateKnown(here, candidates, { node: event.node, reported, restarted }, now);
   return [...reported.values()].reduce(
     (so, report) => adopt(so, event.node, report, now),
     known,
@@ -85,18 +87,33 @@ function withRemembered(
   };
 }
 
+/**
+ * Of a node that had not registered nothing is known that it does not report, so a fleet that comes
+ * back at once is not looked through for each of its nodes.
+ */
+function reportedReplicas(world: World, { shards }: Registered): readonly Replica[] {
+  const ids = new Set(shards.map(({ spec }) => spec?.replicaId ?? ""));
+  return [...ids].flatMap((id) => world.replicas.get(id) ?? []);
+}
+
 interface Told {
+  readonly node: NodeId;
   readonly reported: ReadonlyMap<string, Plain<ShardReport>>;
   /** The machine itself restarted, so nothing of before runs. */
   readonly restarted: boolean;
 }
 
-function updateKnown(world: World, event: Registered, told: Told, now: EpochMs): World {
+function updateKnown(
+  world: World,
+  candidates: Iterable<Replica>,
+  told: Told,
+  now: EpochMs,
+): World {
   let next = world;
-  for (const replica of world.replicas.values()) {
-    if (!replica.shards.some((shard) => shard.node === event.node)) continue;
+  for (const replica of candidates) {
+    if (!replica.shards.some((shard) => shard.node === told.node)) continue;
     const shards = replica.shards.map((shard) =>
-      shard.node === event.node ? toldShard(shard, told, now) : shard
+      shard.node === told.node ? toldShard(shard, told, now) : shard
     );
     const updated: Replica = { ...replica, shards };
     next = withReplica(next, updated, now);

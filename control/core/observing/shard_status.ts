@@ -1,6 +1,7 @@
 /** An agent says how a shard is. */
 import type { ShardStatusSeen } from "../event.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
+import { withEntry } from "../layered_map.ts";
 import type { World } from "../world.ts";
 import { findShard, observedShard, seen, withShard } from "./shards.ts";
 
@@ -25,5 +26,5 @@ function withForeignPort(world: World, name: NodeId, first: number, now: EpochMs
   const node = world.nodes.get(name);
   if (node === undefined) return world;
   const foreignPorts = new Map(node.foreignPorts).set(first, now);
-  return { ...world, nodes: new Map(world.nodes).set(name, { ...node, foreignPorts }) };
+  return { ...world, nodes: withEntry(world.nodes, name, { ...node, foreignPorts }) };
 }

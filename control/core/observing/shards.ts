@@ -5,6 +5,7 @@ import type { Plain } from "@heddle/proto/plain";
 import type { ShardStatus } from "@heddle/proto/gen/types";
 import { leader, serving, whole } from "../facts/shard_facts.ts";
 import type { EpochMs, NodeId, ShardId } from "../ids.ts";
+import { withEntry } from "../layered_map.ts";
 import type { Node, ObservedShard, Replica, Shard, World } from "../world.ts";
 
 /** The shard of that id on that node: an agent speaks only for its own. */
@@ -50,7 +51,7 @@ export function withShard(world: World, replica: Replica, shard: Shard, now: Epo
 export function withReplica(world: World, replica: Replica, now: EpochMs): World {
   const first = replica.readyAt === undefined && answers(replica);
   const stored = first ? { ...replica, readyAt: now } : replica;
-  const next = { ...world, replicas: new Map(world.replicas).set(stored.id, stored) };
+  const next = { ...world, replicas: withEntry(world.replicas, stored.id, stored) };
   return first ? clearedBackoff(next, stored.model) : next;
 }
 
@@ -100,5 +101,5 @@ export function seen(world: World, name: NodeId, now: EpochMs): World {
   const node = world.nodes.get(name);
   if (node === undefined || node.lastSeenAt >= now) return world;
   const next: Node = { ...node, lastSeenAt: now };
-  return { ...world, nodes: new Map(world.nodes).set(name, next) };
+  return { ...world, nodes: withEntry(world.nodes, name, next) };
 }
