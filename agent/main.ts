@@ -17,7 +17,7 @@ import { type AgentOptions, inspect, runAgent } from "./agent.ts";
 import { type Config, configSchema, metricsAddress } from "./config.ts";
 import { inventoryTable } from "./core/host/inventory_table.ts";
 import { diagnoseFiles } from "./edge/log/diagnose_files.ts";
-import { stopEngines } from "./stop_engines.ts";
+import { stopEngines } from "./supervision/stop_engines.ts";
 
 const CONFIG_FILE = "/etc/heddle/agent.yaml";
 

@@ -1,9 +1,9 @@
 /** Stops every engine that an agent of this state directory started: before a node is removed. */
 import { logger } from "@heddle/common/log";
 import { HeddleError } from "@heddle/proto/error";
-import { type AgentOptions, buildAgent } from "./agent.ts";
-import { lockState } from "./edge/state_lock.ts";
-import { ended } from "./core/shard/shard.ts";
+import { type AgentOptions, buildAgent } from "../agent.ts";
+import { lockState } from "../edge/state_lock.ts";
+import { ended } from "../core/shard/shard.ts";
 
 const log = logger("agent");
 
