@@ -30,6 +30,7 @@ import { listReplicas } from "./commands/replicas/list.ts";
 import { completion } from "./commands/completion.ts";
 import { listRouters } from "./commands/routers.ts";
 import { status } from "./commands/status.ts";
+import { TENANCY_ROUTES } from "./commands/tenancy/routes.ts";
 import { version } from "./commands/version.ts";
 
 const root = buildRouteMap({
@@ -54,6 +55,7 @@ const root = buildRouteMap({
       routes: { list: listReplicas, logs, restart, stop },
     }),
     routers: listRouters,
+    ...TENANCY_ROUTES,
     ca: buildRouteMap({
       docs: { brief: "Certificates: who may call itself what in this cluster" },
       routes: {

@@ -17,9 +17,17 @@ export interface CtlContext extends CommandContext {
   readonly folders: Folders;
   /** All of standard input as text. */
   readonly readStdin: () => Promise<string>;
+  /** Standard input and output for what is no text. */
+  readonly bytes: Bytes;
   readonly ask: Ask;
   /** What was asked is done, and what it found is bad: the exit code is to say so. */
   readonly fail: () => void;
+}
+
+export interface Bytes {
+  readonly in: () => AsyncIterable<Uint8Array<ArrayBuffer>>;
+  /** Throws when nobody reads any more. */
+  readonly out: (bytes: Uint8Array) => void;
 }
 
 /** Where the certificate commands read and write; the launcher permits these folders alone. */

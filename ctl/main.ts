@@ -38,6 +38,7 @@ export async function main(args: readonly string[]): Promise<number> {
     loadContext: (name) => loadContext(places(), name),
     folders: folders(),
     readStdin: () => new Response(Deno.stdin.readable).text(),
+    bytes: { in: () => Deno.stdin.readable, out: writeBytes },
     ask: terminalAsk(io, interrupted.signal),
     fail: () => failed = true,
   };
@@ -56,6 +57,10 @@ export async function main(args: readonly string[]): Promise<number> {
 function asked(args: readonly string[]): readonly string[] {
   if (args.length === 0) return ["--help"];
   return args[0] === "help" ? [...args.slice(1), "--help"] : args;
+}
+
+function writeBytes(bytes: Uint8Array): void {
+  for (let rest = bytes; rest.length > 0;) rest = rest.subarray(Deno.stdout.writeSync(rest));
 }
 
 function places(): ConfigPlaces {

@@ -36,6 +36,7 @@ export class Machine {
       loadContext: () => Promise.reject(new Error("no certificate command asks control")),
       folders: { authority: this.authority, certificates: this.certificates },
       readStdin: () => Promise.resolve(stdin),
+      bytes: { in: () => new Blob([stdin]).stream(), out: () => {} },
       ask: undefined,
       fail: () => {},
     };

@@ -1,0 +1,128 @@
+/** `ctl keys show KEY`: what a key may do, and where each of its limits comes from. */
+import { buildCommand } from "@stricli/core";
+import { formatDurationMs } from "@heddle/common/duration";
+import {
+  type EffectiveLimit,
+  EffectiveLimitSchema,
+  type KeyView,
+  KeyViewSchema,
+  ScopeKind,
+} from "@heddle/proto/gen/tenancy";
+import { HeddleError } from "@heddle/proto/error";
+import { stringify } from "yaml";
+import { CALL_TIMEOUT_MS } from "../../client.ts";
+import {
+  COMMON_FLAGS,
+  type CommonFlags,
+  type CtlContext,
+  FORM_ALIASES,
+  FORM_FLAGS,
+  type FormFlags,
+  outputOf,
+} from "../../command.ts";
+import { toRecord } from "../../record.ts";
+import { type Listing, visible, writeListing } from "../../table.ts";
+import { callTenancy } from "./client.ts";
+import { formatBudget, formatSeconds, formatUnits } from "./units.ts";
+
+interface ShowFlags extends CommonFlags, FormFlags {}
+
+/** The one positional parameter of commands about a key. */
+export const KEY_PARAMETER = {
+  kind: "tuple",
+  parameters: [{
+    parse: String,
+    brief: "Id of the key, or what is shown of it",
+    placeholder: "key",
+  }],
+} as const;
+
+export const showKey = buildCommand({
+  docs: { brief: "Show what a key may do, and where each of its limits comes from" },
+  parameters: {
+    flags: { ...COMMON_FLAGS, ...FORM_FLAGS },
+    aliases: FORM_ALIASES,
+    positional: KEY_PARAMETER,
+  },
+  async func(this: CtlContext, flags: ShowFlags, name: string) {
+    const { key, limits } = await callTenancy(this, flags, async (client) => {
+      const options = { timeoutMs: CALL_TIMEOUT_MS };
+      const { keys: [key] } = await client.listKeys({ keys: [name] }, options);
+      if (key === undefined) throw new HeddleError("not_found", `There is no key "${name}"`);
+      return { key, limits: (await client.getLimits({ scope: key.id }, options)).limits };
+    });
+    const output = outputOf(flags);
+    if (output === "csv") return writeListing(this.io, limitListing(limits), output);
+    if (output === "json" || output === "yaml") {
+      const record = {
+        ...toRecord(KeyViewSchema, key),
+        effective_limits: limits.map((limit) => toRecord(EffectiveLimitSchema, limit)),
+      };
+      this.io.out(output === "json" ? `${JSON.stringify(record, null, 2)}\n` : stringify(record));
+      return;
+    }
+    this.io.out(`${formatKey(key)}\n`);
+    writeListing(this.io, limitListing(limits), output);
+  },
+});
+
+/** A key in words, a line for each thing that was said of it. */
+export function formatKey(key: KeyView): string {
+  const { settings } = key;
+  const listed = (list: { readonly items: readonly string[] } | undefined, otherwise: string) =>
+    list === undefined ? otherwise : list.items.join(", ") || "none";
+  const lines: (readonly [string, string])[] = [
+    ["Key", key.id],
+    ["Name", settings?.name ?? ""],
+    ["Project", key.projectPath],
+    ["State", key.state],
+    ...key.secrets.map(({ prefix, expiresAtS }) =>
+      [
+        "Secret",
+        `${prefix}… ${expiresAtS === undefined ? "" : `until ${formatSeconds(expiresAtS)}`}`.trim(),
+      ] as const
+    ),
+    ["Models", listed(settings?.models, "all that its scopes allow")],
+    ["Paths", listed(settings?.paths, "all")],
+    ["Addresses", listed(settings?.addresses, "all")],
+    ["Band", settings?.band || "the router's own"],
+    ["Routing", settings?.routingProfile || "its project's, or the model's own"],
+    ["May explain", settings?.mayExplain === true ? "yes" : "no"],
+    ["Created", `${formatSeconds(key.createdAtS)} by ${key.createdBy}`],
+    ["Last used", formatSeconds(key.lastUsedS) || "never"],
+    ...(key.revokedAtS === undefined ? [] : [["Revoked", formatSeconds(key.revokedAtS)] as const]),
+  ];
+  const width = Math.max(...lines.map(([title]) => title.length)) + 2;
+  return lines.map(([title, text]) => `${`${title}:`.padEnd(width)} ${visible(text)}\n`).join("");
+}
+
+/** The table of effective limits. */
+export function limitListing(limits: readonly EffectiveLimit[]): Listing<EffectiveLimit> {
+  return {
+    rows: limits,
+    empty: "Nothing limits it. Set limits with: limits set",
+    record: (limit) => toRecord(EffectiveLimitSchema, limit),
+    columns: [
+      { title: "LIMIT", cell: (limit) => limit.name.replaceAll("_", " ") },
+      { title: "VALUE", cell: valueOf },
+      { title: "FROM", cell: (limit) => `${kindWord(limit.scopeKind)} ${limit.scopeName}` },
+      {
+        title: "SPENT",
+        cell: ({ spentMicro }) => spentMicro === undefined ? "" : formatUnits(spentMicro),
+      },
+      {
+        title: "REFILLS IN",
+        cell: ({ refillMs }) => refillMs === undefined ? "" : formatDurationMs(Number(refillMs)),
+      },
+    ],
+  };
+}
+
+function valueOf({ name, value = 0n, models, period }: EffectiveLimit): string {
+  if (name === "models") return models.join(", ") || "none";
+  return name === "budget" ? formatBudget(value, period) : String(value);
+}
+
+function kindWord(kind: ScopeKind): string {
+  return ScopeKind[kind]?.toLowerCase() ?? `unknown ${kind}`;
+}
