@@ -10,11 +10,14 @@ import { readLaunchArgs } from "./core/model/launch_args.ts";
 import type { Failure, FailureReason, Shard, ShardSpec } from "./core/shard/shard.ts";
 import { adapterOf } from "./engines/adapters.ts";
 import { engineEnvironment, type NodeEnvironment } from "./engines/environment.ts";
-import type { EngineProcess, InstalledEngine } from "./engines/engine.ts";
+import type { EngineProcess, InstalledEngine, PortUse } from "./engines/engine.ts";
 import { isPortFree } from "./edge/engine/port.ts";
 import { type ModelReading, readModel } from "./edge/model_reader.ts";
 
 const log = logger("agent", "prepare");
+
+/** Ranks listen to each other at addresses of their own choice: a port must be free at all of them. */
+const ANY_ADDRESS = "0.0.0.0";
 
 export interface PrepareOptions {
   readonly address: string;
@@ -52,14 +55,8 @@ export async function prepare(shard: Shard, options: PrepareOptions): Promise<Pr
   if (lacking !== undefined) return failed("model_missing", lacking);
   const cannotFit = await unfit(spec, built.modelFile ?? source, options);
   if (cannotFit !== undefined) return cannotFit;
-  if (spec.rank === 0 && !await isPortFree(options.address, spec.portFirst)) {
-    return failed(
-      "port_in_use",
-      `Cannot start ${spec.engine}: another program listens on ${
-        formatAddress({ host: options.address, port: spec.portFirst })
-      }`,
-    );
-  }
+  const taken = await takenPort(built.ports, options.address);
+  if (taken !== undefined) return failed("port_in_use", `Cannot start ${spec.engine}: ${taken}`);
   const node = options.environmentOf(engine);
   return {
     kind: "prepared",
@@ -98,6 +95,21 @@ async function unfit(
     return undefined;
   }
   return failed(found.reason, `${cannot}: ${found.message}`, found.permanent);
+}
+
+// An engine finds out only after it has loaded its weights, and says so in a worker's traceback.
+async function takenPort(
+  ports: readonly PortUse[],
+  address: string,
+): Promise<string | undefined> {
+  for (const { port, use, internal } of ports) {
+    const host = internal === true ? ANY_ADDRESS : address;
+    if (await isPortFree(host, port)) continue;
+    const where = internal === true ? `port ${port}` : formatAddress({ host: address, port });
+    return `another program listens on ${where}, which it needs for ${use}. See who with ` +
+      `\`ss -lntp sport = :${port}\`, and keep others out of engine_ports`;
+  }
+  return undefined;
 }
 
 function findEngine(shard: Shard, options: PrepareOptions): InstalledEngine | undefined {

@@ -78,6 +78,71 @@ Deno.test("prepare() refuses a port on which somebody listens", async () => {
   }
 });
 
+/** Somebody who listens, with nobody else near. */
+function lonelyListener(): Deno.TcpListener {
+  for (;;) {
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = listener.addr;
+    const near = Array.from({ length: 480 }, (_, index) => port - 240 + index)
+      .filter((each) => each !== port);
+    if (near[0] !== undefined && near[0] > 1_024 && near.every(isFree)) return listener;
+    listener.close();
+  }
+}
+
+function isFree(port: number): boolean {
+  try {
+    Deno.listen({ hostname: "0.0.0.0", port }).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+Deno.test("prepare() refuses every port of its block that an engine needs and somebody else has", async () => {
+  using listener = lonelyListener();
+  const { port } = listener.addr;
+  const engines = ["vllm", "sglang", "sim"].map((name) => ({
+    name,
+    path: `/opt/${name}`,
+    version: "1",
+  }));
+  const two = { shardCount: 2, tp: 2 };
+  const dpAttention = ["--enable-dp-attention"];
+  // What is needed, by how far its port lies above the block's first.
+  const cases: [Partial<ShardSpec>, number, RegExp][] = [
+    [{ engine: "vllm", ...two }, 1, /the rendezvous of its ranks/],
+    [{ engine: "vllm", ...two, dp: 2 }, 2, /the rendezvous of its ranks/],
+    [{ engine: "vllm", launchMode: "ray" }, 32, /for Ray/],
+    [{ engine: "vllm", launchMode: "ray", ...two, rank: 1 }, 35, /for Ray/],
+    [{ engine: "sglang" }, 2, /for NCCL/],
+    [{ engine: "sglang", ...two }, 4, /the rendezvous of its ranks/],
+    [{ engine: "sglang", ...two, rank: 1 }, 0, /for HTTP/],
+    [{ engine: "sglang", args: dpAttention }, 239, /its schedulers/],
+    [{ engine: "sglang", ...two, args: dpAttention }, 10, /its schedulers/],
+  ];
+  for (const [spec, offset, use] of cases) {
+    const portFirst = port - offset;
+    const of = { source: "org/model", portFirst, leaderPort: portFirst, portCount: 256, ...spec };
+    const { reason, message, permanent } = await refusal(of, { engines });
+    deepEqual([reason, permanent], ["port_in_use", false], JSON.stringify(spec));
+    match(message, use);
+    match(message, new RegExp(`\\b${port}\\b`));
+  }
+  // What an engine does not need may be anybody's.
+  const needless: [Partial<ShardSpec>, number][] = [
+    [{ engine: "sim", ...two }, 1],
+    [{ engine: "vllm" }, 1],
+    [{ engine: "sglang" }, 233],
+    [{ engine: "vllm", ...two, rank: 1 }, 0],
+  ];
+  for (const [spec, offset] of needless) {
+    const portFirst = port - offset;
+    const of = { source: "org/model", portFirst, leaderPort: portFirst, portCount: 256, ...spec };
+    equal((await run(of, { engines })).kind, "prepared", JSON.stringify(spec));
+  }
+});
+
 Deno.test("prepare() passes an adapter's refusal on as permanent: trying again cannot help", async () => {
   const { reason, permanent, logTail } = await refusal({ source: "org/model" });
   equal(reason, "model_source_unsupported");

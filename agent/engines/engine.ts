@@ -31,6 +31,15 @@ export interface EngineProcess {
   readonly env: Environment;
 }
 
+/** A port that a shard's processes are going to listen on. */
+export interface PortUse {
+  readonly port: number;
+  /** What for, as it stands in a sentence: "its rendezvous". */
+  readonly use: string;
+  /** Among the ranks alone, at whatever address; left out: HTTP at the management address. */
+  readonly internal?: true;
+}
+
 export type Built =
   /** In the order in which they are started; the last one is the server. */
   | {
@@ -38,6 +47,8 @@ export type Built =
     readonly processes: readonly EngineProcess[];
     /** A file that must exist before anything is started. */
     readonly modelFile?: string;
+    /** All that it will listen on whose number is known. */
+    readonly ports: readonly PortUse[];
   }
   | { readonly kind: "refused"; readonly reason: FailureReason; readonly message: string };
 
@@ -48,6 +59,11 @@ export interface EngineAdapter {
   /** The processes of one shard. Pure: the same input gives the same command lines. */
   build(input: LaunchInput): Built;
   readonly load: LoadNames;
+}
+
+/** The port of its HTTP server, on the rank that has one. */
+export function httpPort({ rank, portFirst }: ShardSpec): readonly PortUse[] {
+  return rank === 0 ? [{ port: portFirst, use: "HTTP" }] : [];
 }
 
 export function refused(reason: FailureReason, message: string): Built {

@@ -2,7 +2,7 @@
  * llama.cpp's server. Port and context are always said: its defaults changed between versions, and
  * what is not said it fits to the memory it finds, down to a context that serves nobody.
  */
-import { type Built, type EngineAdapter, type LaunchInput, refused } from "./engine.ts";
+import { type Built, type EngineAdapter, httpPort, type LaunchInput, refused } from "./engine.ts";
 
 /** For a profile that does not say `-c`; 0 would be the model's own, often more than fits. */
 const CONTEXT_DEFAULT = 4096;
@@ -49,6 +49,7 @@ function build({ spec, engine, address, apiKey, modelDirs }: LaunchInput): Built
   return {
     kind: "processes",
     modelFile: file,
+    ports: httpPort(spec),
     processes: [{
       name: "server",
       argv: [

@@ -4,11 +4,14 @@
  * when all GPUs have joined, or it judges by what it sees; so each waits, in a shell, and not for
  * ever. Every port of Ray is pinned inside the shard's block.
  */
+import type { ShardSpec } from "../core/shard/shard.ts";
 import {
   type Built,
   type EngineProcess,
   type Environment,
+  httpPort,
   type LaunchInput,
+  type PortUse,
   refused,
 } from "./engine.ts";
 
@@ -75,7 +78,7 @@ export function rayProcesses(
   if (spec.rank > 0) {
     const join = [ray, "start", "--address", address, ...nodeArgs(input)];
     const argv = ["/bin/sh", "-c", WORKER_SCRIPT, "heddle-ray", ray, address, ...join];
-    return processes([{ name: "worker", argv, env }]);
+    return processes(spec, [{ name: "worker", argv, env }]);
   }
   const { RAY_ADDRESS: _, ...headEnv } = env;
   const head = [
@@ -84,7 +87,7 @@ export function rayProcesses(
     ...nodeArgs(input),
   ];
   const gpus = Math.max(1, spec.tp) * Math.max(1, spec.pp) * Math.max(1, spec.dp);
-  return processes([
+  return processes(spec, [
     {
       name: "head",
       argv: [
@@ -116,8 +119,15 @@ function nodeArgs({ spec, address }: LaunchInput): readonly string[] {
   ];
 }
 
-function processes(list: readonly EngineProcess[]): Built {
-  return { kind: "processes", processes: list };
+function processes(spec: ShardSpec, list: readonly EngineProcess[]): Built {
+  return { kind: "processes", processes: list, ports: [...httpPort(spec), ...rayPorts(spec)] };
+}
+
+// Its workers take what is free of theirs.
+function rayPorts({ rank, portFirst }: ShardSpec): readonly PortUse[] {
+  const offsets = [...Object.values(PORTS), ...(rank === 0 ? [GCS_PORT, CLIENT_PORT] : [])];
+  return offsets.sort((a, b) => a - b)
+    .map((offset) => ({ port: portFirst + offset, use: "Ray", internal: true }));
 }
 
 function hostPort(host: string, port: number): string {

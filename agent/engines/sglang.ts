@@ -4,17 +4,22 @@
  * distances from those it is given (233 above the HTTP port and above the rendezvous), so both lie
  * low in the shard's block, and the port that it would choose by chance is pinned.
  */
+import type { ShardSpec } from "../core/shard/shard.ts";
 import {
   type Built,
   type EngineAdapter,
   gpusPerStage,
   isPython,
   type LaunchInput,
+  type PortUse,
   refused,
 } from "./engine.ts";
 
 const RENDEZVOUS_PORT = 4;
 const NCCL_PORT = 2;
+/** From the HTTP port; then this many follow it, or the rendezvous. */
+const SCHEDULER_PORT = 233;
+const DERIVED_PORTS = 6;
 /** HTTP port + 233 … 239 must still be the shard's own. */
 const PORTS_MIN = 246;
 
@@ -74,7 +79,33 @@ function build({ spec, engine, address, apiKey }: LaunchInput): Built {
       argv: [engine.path, ...command, ...args, ...spec.args],
       env: { SGLANG_HOST_IP: address },
     }],
+    ports: portsOf(spec),
   };
+}
+
+function portsOf(spec: ShardSpec): readonly PortUse[] {
+  const { rank, shardCount, portFirst, args } = spec;
+  // Other ranks answer there too, to health checks alone.
+  const http: PortUse = { port: portFirst, use: "HTTP" };
+  if (rank > 0) return [http];
+  const internal = (use: string, first: number, count = 1) =>
+    Array.from(
+      { length: count },
+      (_, index): PortUse => ({ port: first + index, use, internal: true }),
+    );
+  const dpAttention = args.some((arg) => /^--(?:enable-)?dp-attention$/.test(arg));
+  const rendezvous = spec.leaderPort + RENDEZVOUS_PORT;
+  return [
+    http,
+    ...internal("NCCL", portFirst + NCCL_PORT),
+    ...(shardCount > 1 ? internal("the rendezvous of its ranks", rendezvous) : []),
+    // One more each time: the schedulers, the tokenizers, calls between them, and what they count.
+    ...(!dpAttention
+      ? []
+      : shardCount > 1
+      ? internal("its schedulers", rendezvous + 1, DERIVED_PORTS)
+      : internal("its schedulers", portFirst + SCHEDULER_PORT, DERIVED_PORTS + 1)),
+  ];
 }
 
 function hostPort(host: string, port: number): string {

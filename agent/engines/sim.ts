@@ -1,5 +1,5 @@
 /** The simulated engine: it takes vLLM's flags, so that it is started as vLLM would be. */
-import { type EngineAdapter, refused } from "./engine.ts";
+import { type Built, type EngineAdapter, httpPort, type LaunchInput, refused } from "./engine.ts";
 import { buildVllm, vllm } from "./vllm.ts";
 
 export const sim: EngineAdapter = {
@@ -11,6 +11,12 @@ export const sim: EngineAdapter = {
         "launch_mode_unsupported",
         "Cannot start sim with launch_mode ray: it knows mp, leave it out",
       )
-      : buildVllm(input),
+      : simulated(input),
   load: vllm.load,
 };
+
+// Its ranks do not talk to each other.
+function simulated(input: LaunchInput): Built {
+  const built = buildVllm(input);
+  return built.kind === "refused" ? built : { ...built, ports: httpPort(input.spec) };
+}

@@ -9,8 +9,10 @@ import {
   type EngineAdapter,
   type Environment,
   gpusPerStage,
+  httpPort,
   isPython,
   type LaunchInput,
+  type PortUse,
   refused,
 } from "./engine.ts";
 import { rayProcesses } from "./ray.ts";
@@ -64,7 +66,17 @@ export function buildVllm(input: LaunchInput): Built {
   ];
   const env = environment(input);
   if (ray) return rayProcesses(input, { argv, env });
-  return { kind: "processes", processes: [{ name: "server", argv, env }] };
+  return { kind: "processes", processes: [{ name: "server", argv, env }], ports: portsOf(spec) };
+}
+
+// Where it begins to look for a free port by itself is no port that it needs.
+function portsOf(spec: ShardSpec): readonly PortUse[] {
+  if (spec.rank > 0 || spec.shardCount === 1) return httpPort(spec);
+  const offset = spec.dp > 1 ? DATA_PARALLEL_PORT : MASTER_PORT;
+  return [
+    ...httpPort(spec),
+    { port: spec.leaderPort + offset, use: "the rendezvous of its ranks", internal: true },
+  ];
 }
 
 function environment({ spec, address, apiKey }: LaunchInput): Environment {
