@@ -59,10 +59,13 @@ export function demandsOf(
     const { slots, scope } = state;
     if (slots === undefined) continue;
     const missing = wants.missing.get(missingKey(scope.id, "concurrent")) ?? 0;
+    const wanted = slots.used + Math.max(state.waiting, missing);
+    // What is wanted back is let go before it is said: only then may another have it at once.
+    if (wants.recalled.has(scope.id)) slots.grant(Math.min(slots.share, wanted));
     found.push({
       scopeId: scope.id,
       dimension: "concurrent",
-      wanted: slots.used + Math.max(state.waiting, missing),
+      wanted,
       held: slots.share,
       credit: 0,
       returned: 0,
@@ -81,11 +84,13 @@ function rateDemand(
   const { id } = state.scope;
   const debt = Math.max(0, -meter.level(now));
   // A debt is paid at the share's rate, so a router that has one still wants a share.
-  const wanted = state.asked[dimension].perMinute(now) + debt;
+  const asked = state.asked[dimension];
+  const lately = asked.perMinute(now);
   const lacking = missing.get(missingKey(id, dimension)) ?? 0;
-  const returned = recalled.has(id) && lacking === 0
-    ? meter.giveBack(wanted * KEEP_S / 60, now)
-    : 0;
+  // Others wait for what is wanted back: what may be needed again some time is not kept from them.
+  const lets = recalled.has(id) && lacking === 0;
+  const wanted = (lets ? asked.latest : lately) + debt;
+  const returned = lets ? letGo(meter, wanted, now) : 0;
   return {
     scopeId: id,
     dimension,
@@ -95,6 +100,12 @@ function rateDemand(
     returned,
     missing: lacking,
   };
+}
+
+/** Keeps no more of a rate than is wanted, and of what is saved up no more than for a second. */
+function letGo(meter: Meter, wanted: number, now: number): number {
+  meter.grant({ share: Math.min(meter.share, wanted), credit: 0 }, now);
+  return meter.giveBack(wanted * KEEP_S / 60, now);
 }
 
 /** Takes what control grants. Of a scope that has gone meanwhile nothing is taken. */

@@ -5,6 +5,11 @@
  * A rate's share refills what its router may admit at once. What routers have saved up, and the rate
  * that nobody holds, must not be there twice: what one gives back lies here until another needs it,
  * and control saves up for the rate that is free.
+ *
+ * A burst and what refills after it would be twice the limit in one minute. So what routers have used
+ * is remembered for a minute, as it follows from what they say they still have, and nothing is given
+ * out that could bring a minute above the limit and a sixteenth: what routers do before they are heard
+ * of again then stays within a tenth.
  */
 import { divide } from "./divide.ts";
 
@@ -12,6 +17,11 @@ const MINUTE_MS = 60_000;
 
 /** How long a share counts as taken by a router that is not heard of. It asks every second. */
 export const SHARE_VALID_MS = 5_000;
+
+/** What a minute may hold beyond the limit, as a share of it. */
+const SLACK = 1 / 16;
+/** A rate that is given out is used for so long before it can be taken back. */
+const RATE_HELD_MS = 2_000;
 
 /** Less than this of something is rounding. */
 const EPSILON = 1e-9;
@@ -36,8 +46,11 @@ interface Holder {
   /** What counts as taken: what it lives by, or may live by when the answer arrives. */
   readonly booked: number;
   readonly wanted: number;
-  /** As it said last. */
+  /** What it has saved up, with what it was given last. */
   readonly credit: number;
+  /** What it lives by since, if the answer arrived. */
+  readonly share: number;
+  readonly at: number;
   readonly until: number;
 }
 
@@ -48,6 +61,7 @@ export class SharePool {
   /** Credit that no router has. */
   #saved: number;
   #at: number;
+  readonly #used = new LastMinute();
 
   /** `saved` is what may be admitted at once before anybody asks: at most a minute's worth. */
   constructor(
@@ -76,18 +90,23 @@ export class SharePool {
   /** The router's answer to `demand`, which it lives by from now on. */
   ask(router: string, demand: Demand, now: number): Grant {
     this.#move(now);
-    const { wanted, held, credit } = clean(demand);
-    this.#saved += clean(demand).returned;
-    this.#holders.set(router, { booked: held, wanted, credit, until: now + SHARE_VALID_MS });
+    const { wanted, held, credit, returned } = clean(demand);
+    this.#note(router, credit + returned, now);
+    this.#saved += returned;
+    const heard = { wanted, at: now, until: now + SHARE_VALID_MS };
+    this.#holders.set(router, { ...heard, booked: held, credit, share: held });
     this.#clampSaved();
-    const share = this.#shareOf(router);
-    const granted = this.#kind === "slots" ? 0 : this.#creditFor(share, clean(demand));
+    const target = this.#shareOf(router);
+    const granted = this.#kind === "slots" ? 0 : this.#creditFor(target, clean(demand));
     this.#saved -= granted;
+    const share = this.#kind === "slots"
+      ? target
+      : Math.min(target, this.#rateFor(router, granted));
     this.#holders.set(router, {
+      ...heard,
       booked: Math.max(held, share),
-      wanted,
       credit: credit + granted,
-      until: now + SHARE_VALID_MS,
+      share,
     });
     const short = this.#kind === "slots"
       ? wanted > share + EPSILON
@@ -140,7 +159,30 @@ export class SharePool {
   #creditFor(share: number, { credit, missing }: Demand): number {
     const part = this.#limit > 0 ? this.#saved * share / this.#limit : 0;
     const room = Math.max(0, share - credit);
-    return Math.min(this.#saved, Math.max(missing, Math.min(part, room)));
+    const wished = Math.max(missing, Math.min(part, room));
+    return Math.max(0, Math.min(this.#saved, wished, this.#roomInMinute()));
+  }
+
+  /** The rate that `router` can be given beside the others without filling the minute. */
+  #rateFor(router: string, granted: number): number {
+    const all = (this.#roomInMinute() - granted) * MINUTE_MS / RATE_HELD_MS;
+    return Math.max(0, all - this.#booked(router));
+  }
+
+  /** What routers could be given to use at once, beside what they have. */
+  #roomInMinute(): number {
+    let theirs = 0;
+    for (const { credit } of this.#holders.values()) theirs += credit;
+    return this.#limit * (1 + SLACK) - this.#used.sum(this.#at) - theirs;
+  }
+
+  /** What a router has used since it was heard of last, as what it has now tells. */
+  #note(router: string, has: number, now: number): void {
+    const before = this.#holders.get(router);
+    if (before === undefined || this.#kind === "slots") return;
+    const refilled = before.credit + before.share * (now - before.at) / MINUTE_MS;
+    const could = Math.max(before.credit, Math.min(refilled, before.share));
+    this.#used.add(Math.max(0, could - has), now);
   }
 
   #idleAt(router: string): readonly string[] {
@@ -149,6 +191,39 @@ export class SharePool {
       (this.#kind === "rate" && holder.credit > EPSILON);
     return [...this.#holders].filter(([name, holder]) => name !== router && idle(holder))
       .map(([name]) => name);
+  }
+}
+
+const STEP_MS = 1_000;
+
+/** The sum of what was added within a minute, in steps of a second. */
+class LastMinute {
+  #steps: { readonly since: number; at: number; amount: number }[] = [];
+  #sum = 0;
+
+  add(amount: number, now: number): void {
+    if (amount <= 0) return;
+    this.#sum += amount;
+    const last = this.#steps.at(-1);
+    if (last === undefined || now - last.since >= STEP_MS) {
+      this.#steps.push({ since: now, at: now, amount });
+      return;
+    }
+    // The last moment counts for all of a step: nothing is forgotten too early.
+    last.at = now;
+    last.amount += amount;
+  }
+
+  sum(now: number): number {
+    let gone = 0;
+    for (const { at, amount } of this.#steps) {
+      if (now - at < MINUTE_MS) break;
+      this.#sum -= amount;
+      gone++;
+    }
+    if (gone > 0) this.#steps = this.#steps.slice(gone);
+    if (this.#steps.length === 0) this.#sum = 0;
+    return this.#sum;
   }
 }
 
