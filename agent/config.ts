@@ -105,6 +105,11 @@ export const configSchema = z.strictObject({
   metrics: z.strictObject({
     listen: listen("127.0.0.1:9092")
       .describe("host:port of /metrics, /health and /ready; plain HTTP"),
+    tls_listen: z.string().refine((text) => thrownBy(() => parseAddress(text)) === undefined, {
+      error: "want host:port, as in 10.0.0.7:9192",
+    }).optional().describe(
+      "host:port of the same with mutual TLS, for scrapers with a monitor's or an operator's certificate; needs tls",
+    ),
   }).prefault({}).describe("Listener for scrapers and probes"),
   shim: absolutePath().optional()
     .describe("Path of heddle-shim; left out: the one of this release"),
@@ -127,6 +132,9 @@ export const configSchema = z.strictObject({
   if (config.launcher === "systemd" && /[\s:\\"']/.test(config.state_directory)) {
     complain(["state_directory"], "with launcher systemd want no blanks, colons or quotes in it");
   }
+  if (config.metrics.tls_listen !== undefined && config.tls === undefined) {
+    complain(["metrics", "tls_listen"], "needs the tls section");
+  }
   if (config.model_dirs.length === 0) complain(["model_dirs"], "want at least one folder");
 });
 
@@ -141,6 +149,12 @@ export function controlUrls(config: Config): readonly string[] {
 /** Where the metrics are served. */
 export function metricsAddress(config: Config): Address {
   return parseAddress(config.metrics.listen);
+}
+
+/** Where they are served to whoever shows a certificate; undefined: nowhere. */
+export function secureMetrics({ metrics, tls }: Config) {
+  if (metrics.tls_listen === undefined || tls === undefined) return undefined;
+  return { listen: parseAddress(metrics.tls_listen), files: tls };
 }
 
 function listen(byDefault: string) {

@@ -14,7 +14,7 @@ import { openSdNotify } from "@heddle/common/sd_notify";
 import { HeddleError } from "@heddle/proto/error";
 import { InventorySchema } from "@heddle/proto/gen/types";
 import { type AgentOptions, inspect, runAgent } from "./agent.ts";
-import { type Config, configSchema, metricsAddress } from "./config.ts";
+import { type Config, configSchema, metricsAddress, secureMetrics } from "./config.ts";
 import { inventoryTable } from "./core/host/inventory_table.ts";
 import { diagnoseFiles } from "./edge/log/diagnose_files.ts";
 import { stopEngines } from "./supervision/stop_engines.ts";
@@ -112,6 +112,7 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
   if (config.tls !== undefined) measureExpiry(metrics.registry, config.tls);
   const server = await startMetricsServer({
     listen: metricsAddress(config),
+    secure: secureMetrics(config),
     registry: metrics.registry,
     notReady: () => adopted ? undefined : "adopting what runs here",
   });

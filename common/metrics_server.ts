@@ -1,32 +1,116 @@
-/** The small HTTP listener beside a program: `/metrics`, `/health` and `/ready`. */
+/**
+ * The small HTTP listener beside a program: `/metrics`, `/health` and `/ready`. Plain on loopback or
+ * a management network; and, where that is asked for, a second one for scrapers from elsewhere, which
+ * lets in nobody without a monitor's certificate.
+ */
 import http from "node:http";
+import https from "node:https";
+import { TLSSocket } from "node:tls";
 import type { Registry } from "prom-client";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { type Address, formatAddress } from "./address.ts";
+import { type Role, shownCertificate } from "./identity.ts";
+import { logger } from "./log.ts";
+import { readTlsFiles, type TlsFiles } from "./mtls_files.ts";
+
+const log = logger("metrics");
 
 /** Bounds for a listener that only scrapers and probes use. */
 const HEADERS_TIMEOUT_MS = 5_000;
 
+/** How often the certificate is read again: it is renewed under way. */
+const RELOAD_MS = 3_600_000;
+
+/** Who may read metrics from elsewhere. */
+const READERS: readonly Role[] = ["monitor", "operator"];
+
 export interface MetricsServer {
   readonly address: Address;
+  /** Of the listener with mutual TLS; undefined when there is none. */
+  readonly secureAddress: Address | undefined;
   close(): Promise<void>;
 }
 
-/** Starts the listener. `notReady` gives the reason, or undefined when the program is ready. */
-export async function startMetricsServer(
-  options: {
-    listen: Address;
-    registry: Registry;
-    notReady: () => string | undefined;
-    /** Further paths and what answers them. */
-    routes?: Readonly<Record<string, http.RequestListener>>;
-  },
-): Promise<MetricsServer> {
-  const { listen, registry } = options;
-  const server = http.createServer({
+export interface MetricsServerOptions {
+  readonly listen: Address;
+  /** A second listener, which demands certificates. */
+  readonly secure?: { readonly listen: Address; readonly files: TlsFiles } | undefined;
+  readonly registry: Registry;
+  /** The reason why the program is not ready, or undefined when it is. */
+  readonly notReady: () => string | undefined;
+  /** Further paths and what answers them; on the plain listener only. */
+  readonly routes?: Readonly<Record<string, http.RequestListener>>;
+}
+
+/** Starts the listener, or both. Throws `system` for an address that cannot be bound. */
+export async function startMetricsServer(options: MetricsServerOptions): Promise<MetricsServer> {
+  const { listen, secure, routes = {} } = options;
+  const limits = { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: HEADERS_TIMEOUT_MS };
+  const plain = http.createServer(limits, answer(options, routes));
+  const address = await bind(plain, listen);
+  try {
+    const second = secure === undefined ? undefined : await startSecure(options, secure);
+    return {
+      address,
+      secureAddress: second?.address,
+      async close() {
+        await Promise.all([closeServer(plain), second?.close()]);
+      },
+    };
+  } catch (error) {
+    await closeServer(plain);
+    throw error;
+  }
+}
+
+async function startSecure(
+  options: MetricsServerOptions,
+  { listen, files }: NonNullable<MetricsServerOptions["secure"]>,
+): Promise<{ address: Address; close(): Promise<void> }> {
+  // TLS 1.3 is repeated wherever a context is made: one made without it would allow 1.2 again.
+  const context = async () => ({ ...await readTlsFiles(files), minVersion: "TLSv1.3" as const });
+  const inside = answer(options, {});
+  const server = https.createServer({
+    ...await context(),
+    requestCert: true,
+    rejectUnauthorized: true,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: HEADERS_TIMEOUT_MS,
   }, (request, response) => {
+    if (mayRead(request.socket)) return inside(request, response);
+    response.writeHead(403, { "content-type": "text/plain", connection: "close" })
+      .end(`want a certificate of role ${READERS.join(" or ")}\n`);
+  });
+  server.on("tlsClientError", (error: Error) => log.debug("TLS handshake refused", { error }));
+  const address = await bind(server, listen);
+  const timer = setInterval(() => {
+    context().then(
+      (next) => server.setSecureContext(next),
+      (error: unknown) => log.warning("Cannot read the certificate", { reason: errorText(error) }),
+    );
+  }, RELOAD_MS);
+  return {
+    address,
+    close() {
+      clearInterval(timer);
+      return closeServer(server);
+    },
+  };
+}
+
+function mayRead(socket: unknown): boolean {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return false;
+  const shown = shownCertificate(socket.getPeerCertificate());
+  const role = shown?.identity?.role;
+  return shown !== undefined && Date.now() < shown.notAfter && role !== undefined &&
+    READERS.includes(role);
+}
+
+function answer(
+  { registry, notReady }: MetricsServerOptions,
+  routes: Readonly<Record<string, http.RequestListener>>,
+): http.RequestListener {
+  return (request, response) => {
     const path = new URL(request.url ?? "/", "http://localhost").pathname;
     const send = (status: number, type: string, body: string) =>
       response.writeHead(status, { "content-type": type }).end(body);
@@ -41,37 +125,33 @@ export async function startMetricsServer(
       case "/health":
         return send(200, "text/plain", "ok\n");
       case "/ready": {
-        const reason = options.notReady();
+        const reason = notReady();
         return send(reason === undefined ? 200 : 503, "text/plain", `${reason ?? "ready"}\n`);
       }
       default: {
-        const route = options.routes?.[path];
+        const route = routes[path];
         return route === undefined
           ? send(404, "text/plain", "not found\n")
           : route(request, response);
       }
     }
-  });
+  };
+}
+
+async function bind(server: http.Server | https.Server, listen: Address): Promise<Address> {
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) =>
-      reject(
-        new HeddleError(
-          "system",
-          `Cannot listen on ${formatAddress(listen)}: ${errorText(error)}`,
-          {
-            cause: error,
-          },
-        ),
-      ));
-    server.listen({ host: listen.host, port: listen.port }, resolve);
+    server.once("error", (error: Error) => {
+      const text = `Cannot listen on ${formatAddress(listen)}: ${errorText(error)}`;
+      reject(new HeddleError("system", text, { cause: error }));
+    });
+    server.listen({ host: listen.host, port: listen.port }, () => resolve());
   });
   const bound = server.address();
   const port = typeof bound === "object" && bound !== null ? bound.port : listen.port;
-  return {
-    address: { host: listen.host, port },
-    close() {
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
-  };
+  return { host: listen.host, port };
+}
+
+function closeServer(server: http.Server | https.Server): Promise<void> {
+  server.closeAllConnections();
+  return new Promise((resolve) => server.close(() => resolve()));
 }

@@ -11,27 +11,33 @@ import { hash32 } from "./backoff.ts";
 import { formatIdentity } from "./identity.ts";
 import { logger } from "./log.ts";
 import { readTlsFiles, type TlsFiles } from "./mtls_files.ts";
-import { type CertificateFacts, createRequest, isIssuedFor, readCertificate } from "./pki.ts";
+import {
+  BACKDATE_MS,
+  type CertificateFacts,
+  createRequest,
+  isIssuedFor,
+  readCertificate,
+} from "./pki.ts";
 import { delay } from "./task.ts";
 
 const log = logger("certificate");
 
-/** How often it is looked at. Certificates hold for days; a look costs a millisecond. */
-const LOOK_MS = 3_600_000;
+/** Between two looks, at most and at least. Certificates hold for days; a look costs a millisecond. */
+const LOOK_MS_MAX = 3_600_000;
+const LOOK_MS_MIN = 5_000;
+/** When it is due and cannot be had, it is asked for again after this part of what is left. */
+const RETRY_AFTER = 1 / 10;
 /** A renewal is due when so much of the life is over, and a little later for some than for others. */
 const DUE_AFTER = 2 / 3;
 const SPREAD = 1 / 20;
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** True once the certificate should be renewed. Pure; jittered, so that no fleet comes at once. */
-export function isRenewalDue(
-  { serial, notBefore, notAfter }: CertificateFacts,
-  now: number,
-): boolean {
-  const life = notAfter - notBefore;
+/** When the certificate should be renewed. Pure; jittered, so that no fleet comes at once. */
+export function renewalDueAt({ serial, notBefore, notAfter }: CertificateFacts): number {
+  const issuedAt = Math.min(notBefore + BACKDATE_MS, notAfter);
   const jitter = hash32(serial) / 0x1_0000_0000 * SPREAD;
-  return now >= notBefore + life * (DUE_AFTER + jitter);
+  return issuedAt + (notAfter - issuedAt) * (DUE_AFTER + jitter);
 }
 
 /**
@@ -48,7 +54,7 @@ export async function renewIfDue(
 ): Promise<boolean> {
   const { cert, key } = await readTlsFiles(files);
   const current = readCertificate(cert);
-  if (!isRenewalDue(current, now)) return false;
+  if (now < renewalDueAt(current)) return false;
   const requestPem = await createRequest(key);
   const { chainPem } = await createClient(RenewalService, transport)
     .renew({ requestPem }, { timeoutMs: 10_000 });
@@ -72,15 +78,25 @@ export async function keepRenewed(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
+    let waitMs = LOOK_MS_MAX;
     try {
       await renewIfDue({ files, transport, now: Date.now() });
     } catch (error) {
-      if (!signal.aborted) {
-        log.warning("Cannot renew the certificate", { reason: errorText(error) });
-      }
+      if (signal.aborted) return;
+      log.warning("Cannot renew the certificate", { reason: errorText(error) });
     }
-    await delay(LOOK_MS, signal);
+    try {
+      waitMs = untilNextLook(readCertificate((await readTlsFiles(files)).cert), Date.now());
+    } catch {
+      // Told above already.
+    }
+    await delay(Math.min(Math.max(waitMs, LOOK_MS_MIN), LOOK_MS_MAX), signal);
   }
+}
+
+function untilNextLook(facts: CertificateFacts, now: number): number {
+  const due = renewalDueAt(facts);
+  return now < due ? due - now : (facts.notAfter - now) * RETRY_AFTER;
 }
 
 /** Tells when the certificate in the file ends, and 0 for one that cannot be read. */

@@ -39,9 +39,17 @@ export function openSdNotify({ folder, socket: peer, watchdog }: SdNotifyOptions
   const path = join(folder, "notify.sock");
   const socket = bind(path);
   if (socket === undefined) return NOBODY_ASKS;
+  let closed = false;
+  // One after the other: Deno refuses to send what comes while something is being sent.
+  let sent: Promise<unknown> = Promise.resolve();
   const send = (text: string) => {
-    socket.send(new TextEncoder().encode(text), { transport: "unixpacket", path: peer })
-      .catch((error: unknown) => log.warning("Cannot tell systemd", { reason: errorText(error) }));
+    sent = sent
+      .then(() =>
+        socket.send(new TextEncoder().encode(text), { transport: "unixpacket", path: peer })
+      )
+      .catch((error: unknown) => {
+        if (!closed) log.warning("Cannot tell systemd", { reason: errorText(error) });
+      });
   };
   send(`EXTEND_TIMEOUT_USEC=${EXTEND_US}`);
   let timer = setInterval(() => send(`EXTEND_TIMEOUT_USEC=${EXTEND_US}`), STARTING_MS);
@@ -57,6 +65,7 @@ export function openSdNotify({ folder, socket: peer, watchdog }: SdNotifyOptions
       send("STOPPING=1");
     },
     close() {
+      closed = true;
       clearInterval(timer);
       socket.close();
       removeIfThere(path);

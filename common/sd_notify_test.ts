@@ -24,8 +24,9 @@ Deno.test("openSdNotify() says ready, then regularly that it lives, and that it 
     // What a program that was killed has left.
     await Deno.writeTextFile(`${folder}/notify.sock`, "");
     const systemd = openSdNotify({ folder, socket, watchdog: "20000" });
-    equal(await next(), "EXTEND_TIMEOUT_USEC=20000000");
+    // At once, while the first is still being sent.
     systemd.ready();
+    equal(await next(), "EXTEND_TIMEOUT_USEC=20000000");
     deepEqual([await next(), await next(), await next()], ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
     systemd.stopping();
     while (await next() !== "STOPPING=1");

@@ -88,6 +88,11 @@ export const configSchema = z.strictObject({
   metrics: z.strictObject({
     listen: listen("127.0.0.1:9093")
       .describe("host:port of /metrics, /health and /ready; plain HTTP"),
+    tls_listen: z.string().refine((text) => parsedAddress(text) !== undefined, {
+      error: "want host:port, as in 10.0.0.7:9193",
+    }).optional().describe(
+      "host:port of the same with mutual TLS, for scrapers with a monitor's or an operator's certificate; needs tls",
+    ),
   }).prefault({}).describe("Listener for scrapers and probes"),
   tls: tlsFilesSchema.optional()
     .describe("Control's certificate; may be left out only when every listener is on loopback"),
@@ -119,6 +124,9 @@ export const configSchema = z.strictObject({
       );
     }
   }
+  if (config.metrics.tls_listen !== undefined && config.tls === undefined) {
+    complain(["metrics", "tls_listen"], "needs the tls section");
+  }
   for (const [path, message] of [...listenConflicts(config), ...storeConflicts(config)]) {
     complain(path, message);
   }
@@ -134,6 +142,8 @@ export interface Settings {
   readonly agents: Address;
   readonly admin: Address;
   readonly metrics: Address;
+  /** Where the same is served to whoever shows a certificate; undefined: nowhere. */
+  readonly metricsTls: Address | undefined;
   readonly tls: TlsFiles | undefined;
   /** Undefined: operators show certificates. */
   readonly tokensFile: string | undefined;
@@ -155,6 +165,9 @@ export function settingsOf(config: Config): Settings {
     agents: parseAddress(config.agents.listen),
     admin: parseAddress(config.admin.listen),
     metrics: parseAddress(config.metrics.listen),
+    metricsTls: config.metrics.tls_listen === undefined
+      ? undefined
+      : parseAddress(config.metrics.tls_listen),
     tls: config.tls,
     tokensFile: config.admin.tokens_file,
     issuing: config.issuing,

@@ -67,6 +67,8 @@ export async function startControl(settings: Settings): Promise<Control> {
   const metricsServer = stack.adopt(
     await startMetricsServer({
       listen: settings.metrics,
+      secure: settings.metricsTls && settings.tls &&
+        { listen: settings.metricsTls, files: settings.tls },
       registry: metrics.registry,
       notReady: () => stopping ? "stopping" : notReady(seat),
     }),

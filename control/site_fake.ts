@@ -74,6 +74,7 @@ export class Site implements AsyncDisposable {
         key_file: `${this.folder}/key.pem`,
         ca_file: `${this.folder}/ca.pem`,
       },
+      metricsTls: undefined,
       tokensFile: undefined,
       issuing: undefined,
       name: "control",

@@ -33,6 +33,7 @@ async function run(settings: Settings, stop: AbortSignal): Promise<void> {
     reload = () => spawnTask("reload", router.reload);
     const admin = await startMetricsServer({
       listen: settings.admin,
+      secure: settings.adminTls && tls && { listen: settings.adminTls, files: tls },
       registry: metrics.registry,
       notReady: router.notReady,
       routes: settings.heapSnapshots ? { "/debug/heap": sendHeap } : {},

@@ -318,6 +318,12 @@ def node_in(nodes_json, name):
     return next((node for node in nodes if node["name"] == name), {})
 
 
+def engine_version(nodes_json, name, engine):
+    """The version of an engine that control sees on a node; empty when it sees none that runs."""
+    engines = node_in(nodes_json, name).get("inventory", {}).get("engines", [])
+    return next((str(each.get("version", "")) for each in engines if each.get("name") == engine), "")
+
+
 def missing_nodes(nodes_json, wanted, version):
     """Nodes that control does not see alive with that version, each with why."""
     found = []
@@ -363,6 +369,51 @@ def by_family(addresses):
     return result
 
 
+# Beside the ports of plain HTTP, those with mutual TLS.
+TLS_PORT_SHIFT = 100
+
+
+def scrape_jobs(hostvars, groups, folder):
+    """Prometheus' scrape_configs for every program of the fleet, as data."""
+
+    def targets(group, ports_of):
+        found = []
+        for host in groups.get(group, []):
+            variables = hostvars[host]
+            shift = TLS_PORT_SHIFT if variables["heddle_metrics_tls_listen"] else 0
+            address = str(variables["heddle_address"])
+            shown = f"[{address}]" if ":" in address else address
+            for port in ports_of(variables):
+                found.append({"targets": [f"{shown}:{port + shift}"], "labels": {"machine": host}})
+        return found
+
+    jobs = [
+        ("control", targets("heddle_control", lambda _: [9093])),
+        (
+            "router",
+            targets(
+                "heddle_routers",
+                lambda variables: [int(each["admin_port"]) for each in variables["heddle_router_instances"]],
+            ),
+        ),
+        ("agent", targets("heddle_agents", lambda _: [9092])),
+    ]
+    secure = any(hostvars[host]["heddle_metrics_tls_listen"] for host in groups.get("heddle_control", []))
+    tls = {
+        "scheme": "https",
+        "tls_config": {
+            "cert_file": f"{folder}/cert.pem",
+            "key_file": f"{folder}/key.pem",
+            "ca_file": f"{folder}/ca.pem",
+            "min_version": "TLS13",
+        },
+    }
+    return [
+        {"job_name": f"heddle-{name}", **(tls if secure else {}), "static_configs": found}
+        for name, found in jobs
+    ]
+
+
 def older(version, than):
     """Whether a version comes before another, by its numbers."""
     return _numbers(version) < _numbers(than)
@@ -405,6 +456,7 @@ class FilterModule:
             "heddle_archive_name": archive_name,
             "heddle_build_version": build_version,
             "heddle_by_family": by_family,
+            "heddle_engine_version": engine_version,
             "heddle_fabrics": fabrics_of,
             "heddle_hardware_problems": hardware_problems,
             "heddle_hardware_warnings": hardware_warnings,
@@ -417,6 +469,7 @@ class FilterModule:
             "heddle_node": node_in,
             "heddle_older": older,
             "heddle_preflight_report": preflight_report,
+            "heddle_scrape_jobs": scrape_jobs,
             "heddle_shards": shards_on,
             "heddle_upgrade_gate": upgrade_gate,
         }

@@ -34,6 +34,9 @@ function listenConflicts(config: Config): readonly Complaint[] {
   if (config.listen === config.admin.listen && !config.listen.endsWith(":0")) {
     found.push([["admin", "listen"], "is the address of listen too; want one for each"]);
   }
+  if (config.admin.tls_listen !== undefined && config.control?.tls === undefined) {
+    found.push([["admin", "tls_listen"], "needs control.tls, this router's certificate"]);
+  }
   return found;
 }
 

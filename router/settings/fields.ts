@@ -66,6 +66,11 @@ export const fieldsSchema = z.strictObject({
   ).default([]).describe("Proxies in front of the router, whose X-Forwarded-For is believed"),
   admin: z.strictObject({
     listen: listen("127.0.0.1:9091").describe("host:port of /metrics, /health and /ready"),
+    tls_listen: z.string().refine((text) => parsedAddress(text) !== undefined, {
+      error: "want host:port, as in 10.0.0.7:9191",
+    }).optional().describe(
+      "host:port of the same with mutual TLS, for scrapers with a monitor's or an operator's certificate; needs control.tls",
+    ),
     heap_snapshots: z.boolean().default(false)
       .describe("Give this machine /debug/heap, which holds keys and prompts"),
   }).prefault({}).describe("Listener for scrapers and probes; plain HTTP"),

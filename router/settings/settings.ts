@@ -59,6 +59,8 @@ export interface Settings {
   readonly tls: ServerTlsFiles | undefined;
   readonly trustedProxies: readonly Network[];
   readonly admin: Address;
+  /** Where the same is served to whoever shows a certificate; undefined: nowhere. */
+  readonly adminTls: Address | undefined;
   readonly heapSnapshots: boolean;
   readonly control:
     | { readonly urls: readonly string[]; readonly tls: TlsFiles | undefined }
@@ -92,6 +94,9 @@ export function settingsOf(config: Config, hostname: string): Settings {
     trustedProxies: config.trusted_proxies.map(parseNetwork)
       .filter((network) => network !== undefined),
     admin: parseAddress(config.admin.listen),
+    adminTls: config.admin.tls_listen === undefined
+      ? undefined
+      : parseAddress(config.admin.tls_listen),
     heapSnapshots: config.admin.heap_snapshots,
     control: config.control === undefined ? undefined : {
       // Order is preference; an address that stands twice is one address.

@@ -7,7 +7,15 @@ import { join } from "node:path";
 import { ROOT } from "../../tools/repository.ts";
 import { NEWEST, OLDEST, openToolchain, type Toolchain } from "./toolchain.ts";
 
-const PLAYBOOKS = ["site.yml", "upgrade.yml", "remove_node.yml", "rotate_certs.yml"];
+const PLAYBOOKS = [
+  "site.yml",
+  "upgrade.yml",
+  "upgrade_engines.yml",
+  "remove_node.yml",
+  "rotate_certs.yml",
+  "backup.yml",
+  "monitoring.yml",
+];
 
 const oldest = await toolchainOrWord(OLDEST);
 const newest = await toolchainOrWord(NEWEST);

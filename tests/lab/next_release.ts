@@ -9,6 +9,8 @@ export interface NextRelease {
   readonly version: string;
   /** What a program's bundle is to hold instead: name of the program → text. */
   readonly broken?: Readonly<Record<string, string>>;
+  /** What a program's bundle is to begin with: name of the program → text. */
+  readonly before?: Readonly<Record<string, string>>;
 }
 
 /** Writes the release. Returns its folder. */
@@ -22,8 +24,10 @@ export async function writeNextRelease(next: NextRelease): Promise<string> {
   );
   for await (const { name } of Deno.readDir(join(to, "lib"))) {
     const file = join(to, "lib", name);
-    const text = next.broken?.[name.replace(".mjs", "")] ?? await Deno.readTextFile(file);
-    await Deno.writeTextFile(file, text.replaceAll(`"${about.version}"`, `"${version}"`));
+    const program = name.replace(".mjs", "");
+    const text = next.broken?.[program] ?? await Deno.readTextFile(file);
+    const own = text.replaceAll(`"${about.version}"`, `"${version}"`);
+    await Deno.writeTextFile(file, (next.before?.[program] ?? "") + own);
   }
   const sums = await runCommand([
     "/bin/sh",

@@ -1,6 +1,7 @@
 /** Every scenario by its name, in the order in which `all` runs them. */
 import type { Scenario } from "./scenario.ts";
 import { badRelease } from "./scenarios/bad_release.ts";
+import { certificates } from "./scenarios/certificates.ts";
 import { kills } from "./scenarios/kills.ts";
 import { nodeLoss } from "./scenarios/node_loss.ts";
 import { nodes } from "./scenarios/nodes.ts";
@@ -20,4 +21,5 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   remove_node: removeNode,
   node_loss: nodeLoss,
   kills,
+  certificates,
 };

@@ -3,7 +3,7 @@ import { deepEqual, equal, match, notEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { fleetOf, GIANT, prepareFleet, releaseOfLab } from "../fleet.ts";
 import type { Lab } from "../lab.ts";
-import { writeNextRelease } from "../next_release.ts";
+import { type NextRelease, writeNextRelease } from "../next_release.ts";
 import type { Scenario } from "../scenario.ts";
 
 export const badRelease: Scenario = {
@@ -13,26 +13,45 @@ export const badRelease: Scenario = {
   run,
 };
 
-/** How an agent can be bad, by the version that is. */
-const BAD: Readonly<Record<string, string>> = {
-  "0.1.1": 'console.error("cannot start: bad magic"); Deno.exit(7);\n',
-  // Alive and mute: it never gets ready, and never registers.
-  "0.1.2": "setInterval(() => {}, 1e6);\n",
-};
+interface Bad {
+  readonly version: string;
+  readonly what: string;
+  readonly how: Pick<NextRelease, "broken" | "before">;
+}
+
+/** How an agent can be bad. */
+const BAD: readonly Bad[] = [
+  {
+    version: "0.1.1",
+    what: "ends at once",
+    how: {
+      broken: { "heddle-agent": 'console.error("cannot start: bad magic"); Deno.exit(7);\n' },
+    },
+  },
+  {
+    version: "0.1.2",
+    what: "lives, gets never ready and never registers",
+    how: { broken: { "heddle-agent": "setInterval(() => {}, 1e6);\n" } },
+  },
+  {
+    version: "0.1.3",
+    what: "is well at first, and crashes while the first node is watched",
+    how: { before: { "heddle-agent": "setTimeout(() => Deno.exit(9), 20_000);\n" } },
+  },
+];
 
 async function run(lab: Lab): Promise<void> {
   const fleet = await lab.step("a fleet is onboarded", async () => {
-    const values = { heddle_upgrade_soak_s: 5 };
+    const values = { heddle_upgrade_soak_s: 30 };
     const fleet = await fleetOf(lab, { catalog: GIANT, values });
     await fleet.play("site.yml");
     return fleet;
   });
   const first = await fleet.ready("giant");
-  for (const [version, broken] of Object.entries(BAD)) {
-    await lab.step(`${version} is refused: ${broken.trim()}`, async () => {
+  for (const { version, what, how } of BAD) {
+    await lab.step(`an agent that ${what} is put back`, async () => {
       const to = join(lab.folder, version);
-      const agent = { "heddle-agent": broken };
-      await writeNextRelease({ from: releaseOfLab(), to, version, broken: agent });
+      await writeNextRelease({ from: releaseOfLab(), to, version, ...how });
       const dists = JSON.stringify({ heddle_dists: { x86_64: to } });
       const { code, stdout } = await fleet.attempt("upgrade.yml", "--extra-vars", dists);
       notEqual(code, 0);

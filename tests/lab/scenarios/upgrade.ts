@@ -17,6 +17,12 @@ export const upgrade: Scenario = {
 const NEXT = "0.1.1";
 const CLIENTS = 4;
 
+const SMALL = `  - name: small
+    source: demo
+    profiles:
+      - { name: one-gpu, engine: sim, gpu_class: h100-80g }
+`;
+
 async function run(lab: Lab): Promise<void> {
   const fleet = await lab.step("a fleet is onboarded", async () => {
     const fleet = await fleetOf(lab, { catalog: GIANT, values: { heddle_upgrade_soak_s: 5 } });
@@ -39,11 +45,19 @@ async function run(lab: Lab): Promise<void> {
   await lab.step("a second run changes nothing", async () => {
     deepEqual(await fleet.changesOf("upgrade.yml", "--extra-vars", distOf(next)), {});
   });
-  await underTraffic(lab, fleet, "and back again", async () => {
+  const started = await lab.step("the next version starts an engine of its own", async () => {
+    const catalog = `${GIANT}${SMALL}`;
+    // Where Ansible takes it from, and where control reads it.
+    await Deno.writeTextFile(join(fleet.folder, "catalog.yaml"), catalog);
+    await fleet.node("control-1").write("/etc/heddle/catalog.yaml", catalog);
+    return await fleet.ready("small");
+  });
+  await underTraffic(lab, fleet, "and back again, with both engines", async () => {
     const back = JSON.stringify({ ...JSON.parse(distOf(from)), heddle_downgrade: true });
     await fleet.play("upgrade.yml", "--extra-vars", back);
     await expectVersion(fleet, "0.1.0");
     deepEqual(await fleet.ready("giant"), first);
+    deepEqual(await fleet.ready("small"), started);
   });
 }
 
