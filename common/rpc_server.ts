@@ -58,6 +58,9 @@ export const PEER = createContextKey<Peer>({
   address: "",
 });
 
+/** Answers one HTTP request, of HTTP/1.1 or HTTP/2. */
+export type HttpHandler = ReturnType<typeof connectNodeAdapter>;
+
 export interface RpcServerOptions {
   readonly listen: Address;
   /** Undefined serves plaintext, which is refused anywhere but on loopback. */
@@ -74,6 +77,12 @@ export interface RpcServerOptions {
    * it is. Asked when a connection opens, and again for as long as it lasts.
    */
   readonly refuses?: (shown: ShownCertificate) => string | undefined;
+  /** Answers what is no call of `routes`; without it that is not found. */
+  readonly fallback?: (
+    request: Parameters<HttpHandler>[0],
+    response: Parameters<HttpHandler>[1],
+    peer: Peer,
+  ) => void;
 }
 
 /** A running listener. */
@@ -99,6 +108,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   }
   const handler = connectNodeAdapter({
     routes: options.routes,
+    ...(options.fallback === undefined ? {} : { fallback: fallbackOf(options, options.fallback) }),
     contextValues: (request) => createContextValues().set(PEER, peerOf(request)),
     interceptors: [
       answerErrors,
@@ -245,6 +255,20 @@ async function closeServer(
   clearTimeout(timer);
 }
 
+/** Who shows a certificate that is not good is a peer without one. */
+function fallbackOf(
+  options: RpcServerOptions,
+  fallback: NonNullable<RpcServerOptions["fallback"]>,
+): HttpHandler {
+  return (request, response) => {
+    const peer = peerOf(request);
+    const refused = peer.certificate !== undefined &&
+      refusalOf(peer.certificate, true, options) !== undefined;
+    const shown = refused ? { identity: undefined, certificate: undefined } : {};
+    fallback(request, response, { ...peer, ...shown });
+  };
+}
+
 function peerOf(request: IncomingMessage | http2.Http2ServerRequest): Peer {
   const plain = { identity: undefined, certificate: undefined, address: "" };
   const session = "stream" in request ? request.stream.session : undefined;
@@ -264,7 +288,8 @@ function tlsOf(
   return socket as TLSSocket;
 }
 
-const answerErrors: Interceptor = (next) => async (request) => {
+/** Turns what a handler throws into what the caller may know of it. */
+export const answerErrors: Interceptor = (next) => async (request) => {
   const { name } = request.method;
   try {
     const response = await next(request);

@@ -94,6 +94,18 @@ export const configSchema = z.strictObject({
       "host:port of the same with mutual TLS, for scrapers with a monitor's or an operator's certificate; needs tls",
     ),
   }).prefault({}).describe("Listener for scrapers and probes"),
+  console: z.strictObject({
+    listen: loopback()
+      .describe(
+        "host:port on loopback where the console is, in plain HTTP and without logging in; absent: only beside the admin API",
+      ),
+    endpoint: z.url({
+      protocol: /^https?$/,
+      error: 'want a URL such as "https://models.example.com/v1"',
+    })
+      .optional()
+      .describe("Base URL of a router's OpenAI API, for the console's playground"),
+  }).prefault({}).describe("The web page for operators; it is on the admin listener in any case"),
   tls: tlsFilesSchema.optional()
     .describe("Control's certificate; may be left out only when every listener is on loopback"),
   issuing: z.strictObject({
@@ -144,6 +156,7 @@ export interface Settings {
   readonly metrics: Address;
   /** Where the same is served to whoever shows a certificate; undefined: nowhere. */
   readonly metricsTls: Address | undefined;
+  readonly console: { readonly listen: Address | undefined; readonly endpoint: string | undefined };
   readonly tls: TlsFiles | undefined;
   /** Undefined: operators show certificates. */
   readonly tokensFile: string | undefined;
@@ -168,6 +181,10 @@ export function settingsOf(config: Config): Settings {
     metricsTls: config.metrics.tls_listen === undefined
       ? undefined
       : parseAddress(config.metrics.tls_listen),
+    console: {
+      listen: config.console.listen === undefined ? undefined : parseAddress(config.console.listen),
+      endpoint: config.console.endpoint,
+    },
     tls: config.tls,
     tokensFile: config.admin.tokens_file,
     issuing: config.issuing,
@@ -218,6 +235,13 @@ function ms(text: string): number {
   return value;
 }
 
+function loopback() {
+  return z.string().refine((text) => {
+    const address = parsedAddress(text);
+    return address !== undefined && isLoopback(address.host);
+  }, { error: 'want host:port on loopback, as in "127.0.0.1:9094"' }).optional();
+}
+
 function listen(fallback: string) {
   return z.string().superRefine((text, context) => {
     try {
@@ -243,14 +267,17 @@ function parsedAddress(text: string): Address | undefined {
 type Complaints = readonly (readonly [path: readonly string[], message: string])[];
 
 function listenConflicts(
-  config: Record<"agents" | "admin" | "metrics", { listen: string }>,
+  config:
+    & Record<"agents" | "admin" | "metrics", { listen: string }>
+    & { readonly console: { readonly listen?: string | undefined } },
 ): Complaints {
-  const names = ["agents", "admin", "metrics"] as const;
+  const names = ["agents", "admin", "metrics", "console"] as const;
   return names.flatMap((name, index) =>
     names.slice(0, index)
-      .filter((other) =>
-        config[other].listen === config[name].listen && !config[name].listen.endsWith(":0")
-      )
+      .filter((other) => {
+        const { listen } = config[name];
+        return listen !== undefined && listen === config[other].listen && !listen.endsWith(":0");
+      })
       .map((other) =>
         [[name, "listen"], `is the address of ${other}.listen too; want one for each`] as const
       )

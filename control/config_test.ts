@@ -17,7 +17,10 @@ Deno.test("configSchema needs only the cluster, and settingsOf() turns defaults 
     agents: { host: "127.0.0.1", port: 7443 },
     admin: { host: "127.0.0.1", port: 9090 },
     metrics: { host: "127.0.0.1", port: 9093 },
+    console: { listen: undefined, endpoint: undefined },
     tls: undefined,
+    tokensFile: undefined,
+    issuing: undefined,
     name: "control",
     catalogFile: "/etc/heddle/catalog.yaml",
     stateDirectory: "/var/lib/heddle/control",
@@ -62,6 +65,13 @@ Deno.test("configSchema names unknown keys, bad values and contradictions with t
     ]],
     ["cluster: a\nadmin: {listen: '127.0.0.1:7443'}\n", [
       "c:2:17: admin.listen: is the address of agents.listen too; want one for each",
+    ]],
+    ["cluster: a\nconsole: {listen: '10.0.0.1:9094', endpoint: models.example.com}\n", [
+      'c:2:19: console.listen: want host:port on loopback, as in "127.0.0.1:9094"',
+      'c:2:46: console.endpoint: want a URL such as "https://models.example.com/v1"',
+    ]],
+    ["cluster: a\nconsole: {listen: '127.0.0.1:9093'}\n", [
+      "c:2:19: console.listen: is the address of metrics.listen too; want one for each",
     ]],
     ["cluster: a\nadmin: {listen: '127.0.0.1:0'}\nagents: {listen: '127.0.0.1:0'}\n", []],
     ["cluster: a\ntiming: {heartbeat: 5}\n", [

@@ -1,48 +1,34 @@
 /** One running control: its store, its seat and its listeners, put together and taken apart. */
-import type { ServiceImpl } from "@connectrpc/connect";
 import type { Address } from "@heddle/common/address";
-import type { ShownCertificate } from "@heddle/common/identity";
 import { logger } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
-import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
-import { type RpcServer, type RpcServerOptions, startRpcServer } from "@heddle/common/rpc_server";
+import { readTlsFiles } from "@heddle/common/mtls_files";
 import { measureExpiry } from "@heddle/common/renewal";
 import { errorText, HeddleError } from "@heddle/proto/error";
-import { AdminService } from "@heddle/proto/gen/admin";
-import { AgentService } from "@heddle/proto/gen/agent";
-import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
-import { RouterService } from "@heddle/proto/gen/router";
-import { TenancyService } from "@heddle/proto/gen/tenancy";
-import { MONOTONIC_CLOCK } from "./clock.ts";
-import { routerTenancyOf, tenancyOf } from "./calls.ts";
 import type { Settings } from "./config.ts";
 import { viewModels } from "./core/views/models.ts";
 import { viewNodes } from "./core/views/nodes.ts";
 import { viewReplicas } from "./core/views/replicas.ts";
 import type { World } from "./core/world.ts";
-import { adminRpc } from "./edge/admin/admin_rpc.ts";
-import { operatorName, type Realm } from "./edge/caller.ts";
-import { demandOperator, parseTokens, type Tokens } from "./edge/identity/operators.ts";
-import { renewalRpc } from "./edge/identity/renewal.ts";
-import { strikesRpc, struckWhy } from "./edge/identity/strikes.ts";
+import type { Realm } from "./edge/caller.ts";
 import { controlMetrics, type MetricSources } from "./edge/control_metrics.ts";
 import { readPostgresFiles } from "./edge/store/postgres/files.ts";
 import { openPostgresStore } from "./edge/store/postgres/store.ts";
 import { openSqliteStore } from "./edge/store/sqlite.ts";
 import type { Store } from "./edge/store/store.ts";
+import { type Listeners, startListeners } from "./listening/listeners.ts";
 import { Seat } from "./seat.ts";
 
 const log = logger("control");
-
-/** How long streams may take to end when control stops: their ends are told at once. */
-const CLOSE_GRACE_MS = 2_000;
 
 export interface Control {
   /** As bound, with the ports that the system chose where 0 was asked for. */
   readonly agents: Address;
   readonly admin: Address;
   readonly metrics: Address;
+  /** The console's own listener; undefined when there is none. */
+  readonly console: Address | undefined;
   /** Rejects when it can go on neither leading nor standing by. */
   readonly failed: Promise<never>;
   /** Reads the certificate and the catalog again. Never rejects: what is wrong is logged. */
@@ -87,6 +73,7 @@ export async function startControl(settings: Settings): Promise<Control> {
     agents: listeners.agents.address,
     admin: listeners.admin.address,
     metrics: metricsServer.address,
+    console: listeners.console,
     failed: seat.failed,
     async reload() {
       await reloadTls(settings, listeners);
@@ -127,141 +114,6 @@ function sourcesOf(seat: Seat): MetricSources {
     leading: () => seat.leadership !== undefined,
     storeAway: () => seat.standing.away !== undefined,
   };
-}
-
-interface Listeners {
-  readonly agents: RpcServer;
-  readonly admin: RpcServer;
-  /** Throws `invalid_input` when the tokens cannot be read; those of before stay. */
-  reload(tls: TlsMaterial): Promise<void>;
-  close(): Promise<void>;
-}
-
-async function startListeners(
-  settings: Settings,
-  tls: TlsMaterial | undefined,
-  { seat, realm, store }: {
-    readonly seat: Seat;
-    readonly realm: Realm;
-    readonly store: Store;
-  },
-): Promise<Listeners> {
-  let tokens = await readTokens(settings);
-  // Without TLS nobody has a certificate, and a control that stands by serves nobody.
-  const refuses = (shown: ShownCertificate) =>
-    struckWhy(seat.leadership?.loop.world().decisions.struck ?? new Map(), shown);
-  const { tokensFile } = settings;
-  const operators = tokensFile === undefined
-    ? (tls === undefined ? {} : { roles: ["operator"] as const })
-    : { certificateOptional: true, interceptors: [demandOperator(() => tokens)] };
-  const opened: RpcServer[] = [];
-  const recheck = () => opened.forEach((server) => server.recheck());
-  const close = async (graceMs: number) => {
-    await Promise.all(opened.map((server) => server.close(graceMs)));
-  };
-  const serve = async (options: Omit<RpcServerOptions, "tls">) => {
-    const server = await startRpcServer({ tls, refuses, ...options });
-    opened.push(server);
-    return server;
-  };
-  try {
-    const agents = await serve({
-      listen: settings.agents,
-      ...(tls === undefined ? {} : { roles: ["agent", "router"] }),
-      routes: (to) => {
-        to.service(AgentService, agentsOf(seat));
-        to.service(RouterService, routersOf(seat));
-        to.service(RenewalService, renewalRpc({ ...settings, now: Date.now }));
-      },
-    });
-    const admin = await serve({
-      listen: settings.admin,
-      ...operators,
-      routes: (to) => {
-        to.service(AdminService, operatorsOf(seat, realm));
-        to.service(CertificateService, strikesOf({ seat, realm }, recheck));
-        to.service(TenancyService, tenancyOf(seat, { realm, store }));
-      },
-    });
-    return {
-      agents,
-      admin,
-      async reload(next) {
-        agents.reload(next);
-        admin.reload(next);
-        tokens = await readTokens(settings);
-      },
-      close: () => close(CLOSE_GRACE_MS),
-    };
-  } catch (error) {
-    await close(0);
-    throw error;
-  }
-}
-
-async function readTokens({ tokensFile }: Settings): Promise<Tokens> {
-  if (tokensFile === undefined) return new Map();
-  try {
-    return parseTokens(await Deno.readTextFile(tokensFile), tokensFile);
-  } catch (error) {
-    if (error instanceof HeddleError) throw error;
-    throw new HeddleError("invalid_input", `Cannot read ${tokensFile}: ${errorText(error)}`, {
-      cause: error,
-    });
-  }
-}
-
-function strikesOf(
-  { seat, realm }: { readonly seat: Seat; readonly realm: Realm },
-  recheck: () => void,
-): ServiceImpl<typeof CertificateService> {
-  const leader = () => seat.demand("failed_precondition");
-  return strikesRpc({
-    by: (context) => operatorName(context, realm),
-    loop: {
-      dispatch: (event) => leader().loop.dispatch(event),
-      world: () => leader().loop.world(),
-    },
-    now: Date.now,
-    recheck,
-  });
-}
-
-// Each call goes to whoever leads at its beginning, and ends when that one does.
-function agentsOf(seat: Seat): ServiceImpl<typeof AgentService> {
-  return {
-    async *connect(requests, context) {
-      yield* seat.demand("unavailable").agents.connect(requests, context);
-    },
-  };
-}
-
-function routersOf(seat: Seat): ServiceImpl<typeof RouterService> {
-  const routers = () => seat.demand("unavailable").routers;
-  return {
-    async *watch(request, context) {
-      yield* routers().watch(request, context);
-    },
-    report: (request, context) => routers().report(request, context),
-    wake: (request, context) => routers().wake(request, context),
-    ...routerTenancyOf(seat),
-  };
-}
-
-function operatorsOf(seat: Seat, realm: Realm): ServiceImpl<typeof AdminService> {
-  const leader = () => seat.demand("failed_precondition");
-  return adminRpc({
-    realm,
-    logs: { read: (source, signal) => leader().logs.read(source, signal) },
-    loop: {
-      dispatch: (event) => leader().loop.dispatch(event),
-      world: () => leader().loop.world(),
-      now: () => MONOTONIC_CLOCK.now(),
-    },
-    seat,
-    audit: (limit) => leader().audit(limit),
-    superseded: () => leader().catalogWatch.supersede(),
-  });
 }
 
 async function reloadTls(settings: Settings, listeners: Listeners): Promise<void> {

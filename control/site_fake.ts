@@ -75,6 +75,7 @@ export class Site implements AsyncDisposable {
         ca_file: `${this.folder}/ca.pem`,
       },
       metricsTls: undefined,
+      console: { listen: undefined, endpoint: undefined },
       tokensFile: undefined,
       issuing: undefined,
       name: "control",

@@ -99,7 +99,7 @@ function freePortRange(): number {
   const offset = Deno.pid % steps;
   for (let step = 0; step < steps; step++) {
     const first = PORT_FIRST + ((offset + step) % steps) * PORT_SPAN;
-    if ([0, 1, 2, 3, 4, 10, 100].every((more) => isFree(first + more))) return first;
+    if ([0, 1, 2, 3, 4, 5, 10, 100].every((more) => isFree(first + more))) return first;
   }
   throw new Error(`No free range of ports between ${PORT_FIRST} and ${PORT_LAST}`);
 }

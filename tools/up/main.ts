@@ -104,6 +104,7 @@ async function up(options: UpOptions, state: string): Promise<number> {
     .then(async (models) => {
       const summary = formatSummary({
         openaiUrl,
+        consoleUrl: `http://127.0.0.1:${ports.console}/`,
         models,
         state,
         ctlConfig: isFoundByCtl(options) ? undefined : laid.ctlConfig,

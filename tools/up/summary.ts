@@ -3,6 +3,7 @@ import { shellWord } from "./terminal.ts";
 
 export interface SummaryOptions {
   readonly openaiUrl: string;
+  readonly consoleUrl: string;
   readonly models: readonly string[];
   readonly state: string;
   /** Set when ctl does not find its configuration by itself. */
@@ -28,6 +29,7 @@ export function formatSummary(options: SummaryOptions): string {
 Heddle is up, serving ${options.models.join(", ")}.
 
   Endpoint  ${openaiUrl}  (no key needed from this machine)
+  Console   ${options.consoleUrl}
 
   curl ${openaiUrl}/chat/completions -H 'content-type: application/json' \\
     -d '{"model": "${model}", "messages": [{"role": "user", "content": "Hello!"}]}'

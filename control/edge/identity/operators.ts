@@ -93,18 +93,20 @@ export function demandOperator(tokens: () => Tokens): Interceptor {
         : "an unknown token";
       throw toRpc(new HeddleError("unauthenticated", `Cannot call ${method}: ${what} was shown`));
     }
-    const least = ROLE_FOR[method] ?? "admin";
-    if (OPERATOR_ROLES.indexOf(holder.role) < OPERATOR_ROLES.indexOf(least)) {
-      throw toRpc(
-        new HeddleError(
-          "permission_denied",
-          `Cannot call ${method}: ${holder.name} is a ${holder.role}, want ${least}`,
-        ),
-      );
-    }
+    demandHolder(holder, method);
     request.contextValues.set(TOKEN_HOLDER, holder);
     return await next(request);
   };
+}
+
+/** Throws `permission_denied` when the holder's role may not call `method`. */
+export function demandHolder(holder: TokenHolder, method: string): void {
+  const least = ROLE_FOR[method] ?? "admin";
+  if (OPERATOR_ROLES.indexOf(holder.role) >= OPERATOR_ROLES.indexOf(least)) return;
+  throw new HeddleError(
+    "permission_denied",
+    `Cannot call ${method}: ${holder.name} is a ${holder.role}, want ${least}`,
+  );
 }
 
 /** Lower-case hex. */

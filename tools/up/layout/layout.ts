@@ -72,6 +72,10 @@ async function layControl(
     agents: { listen: `127.0.0.1:${ports.controlAgents}` },
     admin: { listen: `127.0.0.1:${ports.controlAdmin}` },
     metrics: { listen: `127.0.0.1:${ports.controlMetrics}` },
+    console: {
+      listen: `127.0.0.1:${ports.console}`,
+      endpoint: `http://127.0.0.1:${ports.openai}/v1`,
+    },
     tls: await issueCertificate(authority, { role: "control", name: "control", folder }),
     catalog_file: catalogFile,
     state_directory: folder,

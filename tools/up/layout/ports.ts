@@ -8,6 +8,7 @@ export interface Ports {
   readonly controlAgents: number;
   readonly controlAdmin: number;
   readonly controlMetrics: number;
+  readonly console: number;
   /** One for each agent, in the order of the nodes. */
   readonly agentMetrics: readonly number[];
   /** Ports that the engines of each agent may use, in the order of the nodes. */
@@ -32,6 +33,7 @@ export function layPorts(nodeCount: number, from: number | undefined): Ports {
       controlAgents: 7443,
       controlAdmin: 9090,
       controlMetrics: 9093,
+      console: 9094,
       agentMetrics: Array.from({ length: nodeCount }, (_, i) => i === 0 ? 9092 : 9100 + i),
       engines: engines(20_000),
     };
@@ -42,6 +44,7 @@ export function layPorts(nodeCount: number, from: number | undefined): Ports {
     controlAgents: from + 2,
     controlAdmin: from + 3,
     controlMetrics: from + 4,
+    console: from + 5,
     agentMetrics: Array.from({ length: nodeCount }, (_, index) => from + 10 + index),
     engines: engines(from + 100),
   };
@@ -55,6 +58,7 @@ export function demandFreePorts(ports: Ports): void {
     [ports.controlAgents, "control's port for agents and routers"],
     [ports.controlAdmin, "control's admin API"],
     [ports.controlMetrics, "control's metrics"],
+    [ports.console, "the console"],
     ...ports.agentMetrics.map((port): [number, string] => [port, "an agent's metrics"]),
   ];
   for (const [port, what] of wanted) {

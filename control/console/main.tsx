@@ -1,0 +1,6 @@
+/** The console: what an operator sees of a fleet in a browser. */
+import { render } from "preact";
+import { App } from "./app.tsx";
+
+const place = document.getElementById("app");
+if (place !== null) render(<App />, place);

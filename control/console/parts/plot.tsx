@@ -1,0 +1,84 @@
+/** Lines over time, in the colours of the page. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+
+const HEIGHT_PX = 180;
+
+export interface Line {
+  readonly label: string;
+  /** Name of a colour of the style sheet, without "--". */
+  readonly colour: string;
+  readonly values: readonly number[];
+}
+
+export function Plot(
+  { title, atS, lines }: {
+    readonly title: string;
+    /** Seconds since 1970, rising. */
+    readonly atS: readonly number[];
+    readonly lines: readonly Line[];
+  },
+) {
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const [theme, setTheme] = useState(0);
+  const data: uPlot.AlignedData = [[...atS], ...lines.map(({ values }) => [...values])];
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return;
+    const made = new uPlot(optionsOf(element.clientWidth, lines), data, element);
+    plot.current = made;
+    const watch = new ResizeObserver(() =>
+      made.setSize({ width: element.clientWidth, height: HEIGHT_PX })
+    );
+    watch.observe(element);
+    return () => {
+      watch.disconnect();
+      made.destroy();
+    };
+  }, [theme, lines.map(({ label }) => label).join()]);
+  useEffect(() => plot.current?.setData(data), [atS, lines]);
+  useEffect(() => {
+    const repaint = () => setTheme((count) => count + 1);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    addEventListener("heddle-theme", repaint);
+    dark.addEventListener("change", repaint);
+    return () => {
+      removeEventListener("heddle-theme", repaint);
+      dark.removeEventListener("change", repaint);
+    };
+  }, []);
+  const newest = lines.map(({ label, values }) => `${label} ${values.at(-1) ?? 0}`).join(", ");
+  return (
+    <figure class="plot">
+      <figcaption>{title}</figcaption>
+      <div ref={place} role="img" aria-label={`${title}: now ${newest}`} />
+    </figure>
+  );
+}
+
+function optionsOf(width: number, lines: readonly Line[]): uPlot.Options {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  const axis = {
+    stroke: colour("quiet"),
+    grid: { stroke: colour("line"), width: 1 },
+    ticks: { stroke: colour("line"), width: 1 },
+  };
+  return {
+    width,
+    height: HEIGHT_PX,
+    cursor: { drag: { x: false, y: false } },
+    scales: { y: { range: (_plot, _min, max) => [0, max <= 0 ? 1 : max * 1.1] } },
+    axes: [axis, { ...axis, size: 46 }],
+    series: [
+      {},
+      ...lines.map((line) => ({
+        label: line.label,
+        stroke: colour(line.colour),
+        width: 2,
+        points: { show: line.values.length < 2 },
+      })),
+    ],
+  };
+}

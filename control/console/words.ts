@@ -1,0 +1,38 @@
+/** Numbers and times as people read them. */
+
+/** 5 s, 3 min, 2 h, 4 d. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  if (seconds < 90) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 90) return `${minutes} min`;
+  const hours = Math.round(minutes / 60);
+  return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} d`;
+}
+
+export function gib(mib: number | undefined): string {
+  return mib === undefined ? "?" : `${Math.round(mib / 1_024)}`;
+}
+
+/** At most three digits. */
+export function figure(value: number): string {
+  if (value >= 100 || Number.isInteger(value)) return String(Math.round(value));
+  return value.toFixed(value >= 10 ? 1 : 2);
+}
+
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** In the reader's own time. */
+export function clockTime(atMs: number): string {
+  const date = new Date(atMs);
+  const time = date.toLocaleTimeString(undefined, { hour12: false });
+  const today = new Date().toDateString() === date.toDateString();
+  return today ? time : `${date.toLocaleDateString()} ${time}`;
+}
+
+/** Names with numbers in them in the order of the numbers. */
+export const byName: (a: string, b: string) => number = new Intl.Collator(undefined, {
+  numeric: true,
+}).compare;

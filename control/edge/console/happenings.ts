@@ -1,0 +1,122 @@
+/**
+ * What changed its state, remembered for operators who look: a bounded list of transitions of nodes,
+ * replicas, models and routers, found by comparing what there is with what there was at the last
+ * look. Nothing is stored; it begins anew with each time of leading.
+ */
+import { viewModels } from "../../core/views/models.ts";
+import { viewNodes } from "../../core/views/nodes.ts";
+import { viewReplicas } from "../../core/views/replicas.ts";
+import { viewRouters } from "../../core/views/routers.ts";
+import type { World } from "../../core/world.ts";
+import type { EventItem } from "./wire.ts";
+
+export const LOOK_EVERY_MS = 2_000;
+
+/** What a person reads back, and some 100 kB. */
+const EVENTS_MAX = 300;
+
+/** Longest text of one event; the page of the thing itself has the rest. */
+const TEXT_CHARS_MAX = 400;
+
+/** How something is at one look. */
+interface Facet {
+  readonly kind: EventItem["kind"];
+  readonly subject: string;
+  /** A transition is a change of this. */
+  readonly state: string;
+  readonly why: string;
+  readonly bad: boolean;
+}
+
+export class Happenings {
+  #before: ReadonlyMap<string, Facet> | undefined;
+  readonly #events = new Map<string, EventItem>();
+  #count = 0;
+  #term = 0;
+
+  /** Compares with the last look. `world` is undefined while this control stands by. */
+  look(world: World | undefined, now: number): void {
+    if (world === undefined || world.term !== this.#term) this.#before = undefined;
+    if (world === undefined) return;
+    this.#term = world.term;
+    const facets = facetsOf(world, now);
+    if (this.#before !== undefined) this.#compare(this.#before, facets, now);
+    this.#before = facets;
+  }
+
+  /** By a number that rises. */
+  events(): Map<string, EventItem> {
+    return new Map(this.#events);
+  }
+
+  #compare(
+    before: ReadonlyMap<string, Facet>,
+    facets: ReadonlyMap<string, Facet>,
+    now: number,
+  ): void {
+    for (const [key, facet] of facets) {
+      const old = before.get(key);
+      if (old?.state === facet.state) continue;
+      const from = old === undefined ? "" : `${old.state} → `;
+      const why = facet.why === "" ? "" : `: ${facet.why}`;
+      this.#add(facet, `${from}${facet.state}${why}`, now);
+    }
+    for (const [key, facet] of before) {
+      if (!facets.has(key)) this.#add({ ...facet, bad: false }, `${facet.state} → gone`, now);
+    }
+  }
+
+  #add({ kind, subject, bad }: Facet, text: string, now: number): void {
+    const cut = text.length > TEXT_CHARS_MAX ? `${text.slice(0, TEXT_CHARS_MAX)}…` : text;
+    const id = String(++this.#count).padStart(9, "0");
+    this.#events.set(id, { atMs: Math.round(now), kind, subject, text: cut, bad });
+    for (const oldest of this.#events.keys()) {
+      if (this.#events.size <= EVENTS_MAX) break;
+      this.#events.delete(oldest);
+    }
+  }
+}
+
+function facetsOf(world: World, now: number): ReadonlyMap<string, Facet> {
+  const facets: Facet[] = [
+    ...viewNodes(world, now).map(({ name, state, decisionReason }) => ({
+      kind: "node" as const,
+      subject: name,
+      state,
+      why: state === "ready" ? "" : decisionReason,
+      bad: state === "lost" || state === "unreachable",
+    })),
+    ...viewReplicas(world, now).map(({ replicaId, state, reason }) => ({
+      kind: "replica" as const,
+      subject: replicaId,
+      state,
+      why: state === "ready" || state === "starting" ? "" : reason,
+      bad: state === "failed",
+    })),
+    ...viewModels(world, now).map((model) => ({
+      kind: "model" as const,
+      subject: model.name,
+      state: modelState(model),
+      why: model.reason,
+      bad: model.readyReplicas === 0 && model.desiredReplicas > 0,
+    })),
+    ...viewRouters(world, now).map(({ name, leased }) => ({
+      kind: "router" as const,
+      subject: name,
+      state: leased ? "reporting" : "silent",
+      why: "",
+      bad: !leased,
+    })),
+  ];
+  return new Map(facets.map((facet) => [`${facet.kind} ${facet.subject}`, facet]));
+}
+
+function modelState(
+  { readyReplicas, desiredReplicas, paused }: {
+    readonly readyReplicas: number;
+    readonly desiredReplicas: number;
+    readonly paused: boolean;
+  },
+): string {
+  return `${readyReplicas} of ${desiredReplicas} ready${paused ? ", paused" : ""}`;
+}

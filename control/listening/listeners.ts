@@ -1,0 +1,189 @@
+/** Where control is reached: by agents and routers, by operators, and by their browsers. */
+import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
+import type { Address } from "@heddle/common/address";
+import type { ShownCertificate } from "@heddle/common/identity";
+import type { TlsMaterial } from "@heddle/common/mtls_files";
+import { type RpcServer, type RpcServerOptions, startRpcServer } from "@heddle/common/rpc_server";
+import { errorText, HeddleError } from "@heddle/proto/error";
+import { AdminService } from "@heddle/proto/gen/admin";
+import { AgentService } from "@heddle/proto/gen/agent";
+import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
+import { RouterService } from "@heddle/proto/gen/router";
+import { TenancyService } from "@heddle/proto/gen/tenancy";
+import { routerTenancyOf, tenancyOf } from "../calls.ts";
+import { MONOTONIC_CLOCK } from "../clock.ts";
+import type { Settings } from "../config.ts";
+import { adminRpc } from "../edge/admin/admin_rpc.ts";
+import { operatorName, type Realm } from "../edge/caller.ts";
+import { demandOperator, parseTokens, type Tokens } from "../edge/identity/operators.ts";
+import { renewalRpc } from "../edge/identity/renewal.ts";
+import { strikesRpc, struckWhy } from "../edge/identity/strikes.ts";
+import type { Store } from "../edge/store/store.ts";
+import type { Seat } from "../seat.ts";
+import { serveConsole, type ServedConsole } from "./console.ts";
+
+/** How long streams may take to end when control stops: their ends are told at once. */
+const CLOSE_GRACE_MS = 2_000;
+
+export interface Listeners {
+  readonly agents: RpcServer;
+  readonly admin: RpcServer;
+  /** The console's own listener; undefined when there is none. */
+  readonly console: Address | undefined;
+  /** Throws `invalid_input` when the tokens cannot be read; those of before stay. */
+  reload(tls: TlsMaterial): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts all of them or, when it throws, none. */
+export async function startListeners(
+  settings: Settings,
+  tls: TlsMaterial | undefined,
+  { seat, realm, store }: {
+    readonly seat: Seat;
+    readonly realm: Realm;
+    readonly store: Store;
+  },
+): Promise<Listeners> {
+  let tokens = await readTokens(settings);
+  // Without TLS nobody has a certificate, and a control that stands by serves nobody.
+  const refuses = (shown: ShownCertificate) =>
+    struckWhy(seat.leadership?.loop.world().decisions.struck ?? new Map(), shown);
+  const opened: RpcServer[] = [];
+  const recheck = () => opened.forEach((server) => server.recheck());
+  const serve = async (options: Omit<RpcServerOptions, "tls">) => {
+    const server = await startRpcServer({ tls, refuses, ...options });
+    opened.push(server);
+    return server;
+  };
+  const adminRoutes = (to: ConnectRouter) => {
+    to.service(AdminService, operatorsOf(seat, realm));
+    to.service(CertificateService, strikesOf({ seat, realm }, recheck));
+    to.service(TenancyService, tenancyOf(seat, { realm, store }));
+  };
+  const page = await serveConsole({
+    settings,
+    seat,
+    tls,
+    tokens: () => tokens,
+    routes: adminRoutes,
+  });
+  const close = async (graceMs: number) => {
+    await page.close();
+    await Promise.all(opened.map((server) => server.close(graceMs)));
+  };
+  try {
+    const agents = await serve({
+      listen: settings.agents,
+      ...(tls === undefined ? {} : { roles: ["agent", "router"] }),
+      routes: (to) => {
+        to.service(AgentService, agentsOf(seat));
+        to.service(RouterService, routersOf(seat, page.traffic));
+        to.service(RenewalService, renewalRpc({ ...settings, now: Date.now }));
+      },
+    });
+    const admin = await serve({
+      listen: settings.admin,
+      ...admissionOf(settings, () => tokens),
+      routes: adminRoutes,
+      fallback: page.answer,
+    });
+    return {
+      agents,
+      admin,
+      console: page.local,
+      async reload(next) {
+        agents.reload(next);
+        admin.reload(next);
+        tokens = await readTokens(settings);
+      },
+      close: () => close(CLOSE_GRACE_MS),
+    };
+  } catch (error) {
+    await close(0);
+    throw error;
+  }
+}
+
+/** Who is let in where operators connect. */
+function admissionOf(
+  { tokensFile, tls }: Settings,
+  tokens: () => Tokens,
+): Pick<RpcServerOptions, "roles" | "certificateOptional" | "interceptors"> {
+  if (tokensFile !== undefined) {
+    return { certificateOptional: true, interceptors: [demandOperator(tokens)] };
+  }
+  return tls === undefined ? {} : { roles: ["operator"] };
+}
+
+async function readTokens({ tokensFile }: Settings): Promise<Tokens> {
+  if (tokensFile === undefined) return new Map();
+  try {
+    return parseTokens(await Deno.readTextFile(tokensFile), tokensFile);
+  } catch (error) {
+    if (error instanceof HeddleError) throw error;
+    throw new HeddleError("invalid_input", `Cannot read ${tokensFile}: ${errorText(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function strikesOf(
+  { seat, realm }: { readonly seat: Seat; readonly realm: Realm },
+  recheck: () => void,
+): ServiceImpl<typeof CertificateService> {
+  const leader = () => seat.demand("failed_precondition");
+  return strikesRpc({
+    by: (context) => operatorName(context, realm),
+    loop: {
+      dispatch: (event) => leader().loop.dispatch(event),
+      world: () => leader().loop.world(),
+    },
+    now: Date.now,
+    recheck,
+  });
+}
+
+// Each call goes to whoever leads at its beginning, and ends when that one does.
+function agentsOf(seat: Seat): ServiceImpl<typeof AgentService> {
+  return {
+    async *connect(requests, context) {
+      yield* seat.demand("unavailable").agents.connect(requests, context);
+    },
+  };
+}
+
+function routersOf(
+  seat: Seat,
+  traffic: ServedConsole["traffic"],
+): ServiceImpl<typeof RouterService> {
+  const routers = () => seat.demand("unavailable").routers;
+  return {
+    async *watch(request, context) {
+      yield* routers().watch(request, context);
+    },
+    async report(request, context) {
+      const answer = await routers().report(request, context);
+      traffic.reported(request.models);
+      return answer;
+    },
+    wake: (request, context) => routers().wake(request, context),
+    ...routerTenancyOf(seat),
+  };
+}
+
+function operatorsOf(seat: Seat, realm: Realm): ServiceImpl<typeof AdminService> {
+  const leader = () => seat.demand("failed_precondition");
+  return adminRpc({
+    realm,
+    logs: { read: (source, signal) => leader().logs.read(source, signal) },
+    loop: {
+      dispatch: (event) => leader().loop.dispatch(event),
+      world: () => leader().loop.world(),
+      now: () => MONOTONIC_CLOCK.now(),
+    },
+    seat,
+    audit: (limit) => leader().audit(limit),
+    superseded: () => leader().catalogWatch.supersede(),
+  });
+}
