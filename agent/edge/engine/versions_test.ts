@@ -124,3 +124,11 @@ Deno.test("EngineVersions is not waited for by what an engine leaves running", a
   const { engines } = await look(["sleep 60 & echo 2.0.1"]);
   equal(engines[0]?.version, "2.0.1");
 });
+
+Deno.test("EngineVersions bounds what an engine prints, and not what it writes", async () => {
+  const { engines } = await look([
+    'head -c 100000000 /dev/zero > "$0.cache" && echo 3.1.4; rm "$0.cache"',
+    "yes a warning | head -c 50000000; echo vLLM 0.19.2",
+  ]);
+  deepEqual(engines.map(({ version }) => version), ["3.1.4", "0.19.2"]);
+});
