@@ -13,7 +13,7 @@ import {
   usageSchema,
   type UsageSettings,
   usageSettingsOf,
-} from "./usage_config.ts";
+} from "./core/usage/usage_config.ts";
 
 /** Routers report every 2 s; a lease shorter than two reports would end with one that is late. */
 const ROUTER_LEASE_MS_MIN = 4_000;

@@ -3,7 +3,7 @@
  * so that nothing that was used is forgotten by a restart.
  */
 import { spawnTask } from "@heddle/common/task";
-import type { UsageSettings } from "./usage_config.ts";
+import type { UsageSettings } from "./core/usage/usage_config.ts";
 import { Budgets } from "./core/usage/budgets.ts";
 import { Calendar } from "./core/usage/periods.ts";
 import type { StoreRecord } from "./core/store_record.ts";

@@ -80,6 +80,7 @@ export function testUsageContract(
     });
   testTenancy(test);
   testSums(test);
+  testRestart(test);
   testForgetting(test);
 }
 
@@ -196,7 +197,9 @@ function testSums(test: Test): void {
       deepEqual(await ask({ by: ["key"], model: NASTY }), []);
       deepEqual(await ask({ by: ["hour"], limit: 2 }), [[1, "", "", "", 12], [2, "", "", "", 11]]);
     }));
+}
 
+function testRestart(test: Test): void {
   test("counts a record once across a restart, and takes none from who does not lead", async (fresh) => {
     const sent = [entry("1", {}, { costMicro: 40 }), entry("2", {}, { costMicro: 2 })];
     await withLead(fresh, async (store) => {

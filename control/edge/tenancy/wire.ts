@@ -85,7 +85,7 @@ export function wireScope(
   });
 }
 
-export function encodeBudget(budget: BudgetStanding): BudgetState {
+function encodeBudget(budget: BudgetStanding): BudgetState {
   const { spentMicro, exhausted, refillMs } = budget;
   return create(BudgetStateSchema, {
     spentMicro: BigInt(spentMicro),

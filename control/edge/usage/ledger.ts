@@ -14,7 +14,7 @@ import { entryOf } from "./usage_entry.ts";
 const log = logger("control", "usage");
 
 /** Records in one call: writing more would hold up everything else. */
-export const RECORDS_MAX = 1_000;
+const RECORDS_MAX = 1_000;
 
 /** How exactly it is known when a key was used last. */
 const USED_MS = 5 * 60_000;

@@ -9,7 +9,7 @@ import { addSums, type UsageAnswer, type UsageColumn } from "../../core/usage/ro
 import type { UsageStore } from "../store/store.ts";
 
 /** Rows of one answer. */
-export const ROWS_MAX = 10_000;
+const ROWS_MAX = 10_000;
 
 /** Rows that are read for one: hours become days, and projects organisations, only here. */
 const READ_MAX = 100_000;
