@@ -266,8 +266,9 @@ async function loadKeyring({ keys }: Settings, { book, trust }: Tenancy): Promis
   return keys.policy === "control" ? bookKeyring(book, trust) : openKeyring(book, trust);
 }
 
-function present({ endpoints, queue, pool, link, cached }: Core): Present {
+function present({ endpoints, queue, pool, link, cached, tenancy }: Core): Present {
   return {
+    tenancy: () => tenancy.present(),
     inFlight: () => queue.inFlight,
     held: () => queue.held,
     queued: () => queue.queued(),

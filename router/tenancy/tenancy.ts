@@ -15,6 +15,7 @@ import type { ControlRpc, TenancySink } from "../edge/control/control_client.ts"
 import { encodeRecord } from "../edge/ledger/encode_record.ts";
 import { Ledger } from "../edge/ledger/ledger.ts";
 import { LedgerFolder } from "../edge/ledger/ledger_file.ts";
+import type { TenancyPresent } from "../edge/observe/tenancy_metrics.ts";
 import { aged } from "../edge/tenancy/folded_tenancy.ts";
 import { ShareClient } from "../edge/tenancy/share_client.ts";
 import { TenancyFile } from "../edge/tenancy/tenancy_file.ts";
@@ -130,6 +131,17 @@ export class Tenancy implements TenancySink {
     if (record.key !== undefined && this.#settings.control !== undefined) {
       this.ledger.add(encodeRecord(record));
     }
+  }
+
+  /** For the metrics. */
+  present(): TenancyPresent {
+    return {
+      keys: this.book.keys,
+      reservedTokens: this.limiter.reservedTokens,
+      scopes: this.limiter.states.size,
+      ledgerBytes: this.ledger.bytes,
+      ledgerLost: this.ledger.lost,
+    };
   }
 
   /** Writes what is still to be written, and lets control have what it can take at once. */

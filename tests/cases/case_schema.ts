@@ -15,6 +15,8 @@ const requestSchema = z.strictObject({
   headers: headersSchema.default({}),
   /** A file beside cases.jsonl. */
   body_file: z.string().optional(),
+  /** The body as JSON, instead of a file. */
+  json: z.unknown().optional(),
   /** How the body is sent; one run for each. */
   transfer: z.array(z.enum(["content-length", "chunked"])).min(1).default(["content-length"]),
   /** One header line exactly as it is written, instead of the key that is added otherwise. */

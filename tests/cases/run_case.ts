@@ -5,7 +5,8 @@ import { defaultAnswer } from "./wire/default_answer.ts";
 import { type Script, scriptOf } from "./wire/engine_script.ts";
 import { NOT_YET } from "./not_yet.ts";
 import { type ClientAnswer, send } from "./wire/raw_client.ts";
-import { plainBody, requestBytes } from "./wire/request_bytes.ts";
+import { bodyOf, plainBody, requestBytes } from "./wire/request_bytes.ts";
+import { stepOfWords } from "./wire/step_words.ts";
 import { type RouterUnderTest, startRouterUnderTest } from "./case_router.ts";
 import { type Engines, startEngines } from "./wire/scripted_engine.ts";
 import { at, CaseFault, parsed, type Seen, textOf } from "./expect/seen.ts";
@@ -58,10 +59,9 @@ export async function problemsOf(line: Case, folder: string): Promise<string[]> 
 /** What is run, each with a router of its own. */
 function runsOf(line: Case): [label: string, runs: Run[]][] {
   if (line.steps !== undefined) {
-    const runs = line.steps.map((step): Run => {
-      if (typeof step === "string") throw new CaseFault(`only a person can do: ${step}`);
-      return runOf(line, step);
-    });
+    const runs = line.steps.map((step) =>
+      runOf(line, typeof step === "string" ? stepOfWords(step) : step)
+    );
     return [["", runs]];
   }
   if (line.sequence !== undefined) {
@@ -96,7 +96,10 @@ async function runTogether(line: Case, runs: readonly Run[], folder: string): Pr
   const scripts: Script[] = [];
   let current: readonly Script[] = [];
   let callsBefore = 0;
+  const reserved: Promise<number>[] = [];
+  let reservedNow = () => Promise.resolve(0);
   await using engines = await startEngines(REPLICAS, (_call, index) => {
+    reserved.push(reservedNow());
     const script = current[Math.min(index - callsBefore, current.length - 1)];
     if (script === undefined) throw new Error("no script");
     scripts.push(script);
@@ -106,14 +109,19 @@ async function runTogether(line: Case, runs: readonly Run[], folder: string): Pr
     replicas: engines.replicas,
     models: modelsOf(line, runs, read),
     declared: line.setup.models,
+    key: line.setup.key,
+    hangs: runs.some(({ part }) =>
+      part.upstream?.some(({ end, bytes }) => end === "hang" && bytes === 0)
+    ),
   });
+  reservedNow = router.reservedTokens;
   const problems: string[] = [];
   const answers: ClientAnswer[] = [];
   let last: Seen | undefined;
   for (const run of runs) {
     current = scriptsOf(line, run, read);
     callsBefore = engines.calls.length;
-    last = await play(run, { engines, router, scripts, answers, read });
+    last = await play(run, { engines, router, scripts, answers, reserved, read });
     if (runs.length > 1) problems.push(...failures(run.part.expect ?? {}, last));
   }
   if (last !== undefined) problems.push(...failures(overall(line, runs), last));
@@ -143,14 +151,16 @@ interface Stage {
   readonly scripts: readonly Script[];
   /** Of all requests so far. */
   readonly answers: ClientAnswer[];
+  /** Tokens that were reserved at each call of an engine. */
+  readonly reserved: readonly Promise<number>[];
   readonly read: (file: string) => Uint8Array;
 }
 
 async function play(run: Run, stage: Stage): Promise<Seen> {
-  const { engines, router, scripts, answers, read } = stage;
+  const { engines, router, scripts, answers, reserved, read } = stage;
   const { request, part, parallel } = run;
-  const body = request.body_file === undefined ? new Uint8Array(0) : read(request.body_file);
-  const bytes = requestBytes(request, body, run.transfer);
+  const body = bodyOf(request, read);
+  const bytes = requestBytes(request, body, { transfer: run.transfer, keyOf: router.keyOf });
   const memory = watchMemory();
   const recordsBefore = router.records.length;
   answers.push(
@@ -175,6 +185,8 @@ async function play(run: Run, stage: Stage): Promise<Seen> {
     records: router.records,
     failedTries: await router.failedTries(),
     inFlight: await router.inFlight(),
+    reserved: await Promise.all(reserved),
+    reservedAfter: await router.reservedTokens(),
     memoryGrowthMib: memory.stop(),
     read,
   };

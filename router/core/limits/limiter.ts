@@ -53,6 +53,7 @@ export class Limiter {
   readonly learned = new Learned();
   readonly #scope: (id: string) => Scope | undefined;
   readonly #states = new Map<string, ScopeState>();
+  #reservedTokens = 0;
   #sharing: Sharing = { kind: "alone" };
 
   /** `scope` gives the limits in force; a scope that it does not know limits nothing. */
@@ -67,6 +68,11 @@ export class Limiter {
   /** Says for scopes that come into use from now on whose limits they have. */
   share(sharing: Sharing): void {
     this.#sharing = sharing;
+  }
+
+  /** Tokens that requests in flight have reserved. */
+  get reservedTokens(): number {
+    return this.#reservedTokens;
   }
 
   /** Scopes in use. */
@@ -108,7 +114,8 @@ export class Limiter {
     const chain = this.chain(ask.key, now);
     const shortages = chain.flatMap((state) => shortagesOf(state, ask, now));
     if (shortages.length > 0) return { kind: "short", shortages };
-    return { kind: "reserved", lease: new Lease(ask, chain, now) };
+    const count = (tokens: number) => this.#reservedTokens += tokens;
+    return { kind: "reserved", lease: new Lease(ask, { chain, count }, now) };
   }
 
   /** Takes other limits of a scope, also of one in use. */
@@ -130,16 +137,29 @@ export class Limiter {
 /** What one request has taken of the limits, until it ends. */
 export class Lease {
   readonly #id: string;
+  readonly #count: (tokens: number) => void;
   #held: readonly Held[];
   #ended = false;
 
-  constructor({ leaseId, tokens, costMicro }: Ask, chain: readonly ScopeState[], now: number) {
+  constructor(
+    { leaseId, tokens, costMicro }: Ask,
+    { chain, count }: { chain: readonly ScopeState[]; count: (tokens: number) => void },
+    now: number,
+  ) {
     this.#id = leaseId;
+    this.#count = count;
     this.#held = chain.map((state) => {
       state.requests?.take(1, now);
       state.slots?.take(leaseId);
       return { state, ...takeMore(state, { tokens, costMicro }, now) };
     });
+    count(this.#tokens());
+  }
+
+  /** What it has reserved, of the limit that gave it least. */
+  #tokens(): number {
+    const units = this.#held.flatMap(({ tokens }) => tokens === undefined ? [] : [tokens.units]);
+    return units.length === 0 ? 0 : Math.min(...units);
   }
 
   /**
@@ -149,6 +169,7 @@ export class Lease {
    */
   exchange(ask: Pick<Ask, "tokens" | "costMicro">, now: number): readonly Shortage[] {
     if (this.#ended) throw new Error("A lease that has ended was to be changed");
+    this.#count(-this.#tokens());
     this.#release(0, now);
     const missing = this.#held.flatMap(({ state }) => [
       ...tokensShort(state, ask.tokens, now),
@@ -163,6 +184,7 @@ export class Lease {
         now,
       ),
     }));
+    this.#count(this.#tokens());
     return missing;
   }
 
@@ -170,6 +192,7 @@ export class Lease {
   end(used: Used, now: number): void {
     if (this.#ended) return;
     this.#ended = true;
+    this.#count(-this.#tokens());
     this.#release(used.tokens, now);
     for (const { state } of this.#held) {
       state.slots?.release(this.#id);

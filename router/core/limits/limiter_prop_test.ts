@@ -36,6 +36,8 @@ function check(limiter: Limiter, held: readonly { key: number; lease: Lease }[],
     }
     if (tokens !== undefined) assert.ok(tokens.left(now) >= 0 && tokens.left(now) <= tokens.limit);
   }
+  assert.ok(limiter.reservedTokens >= 0);
+  if (held.length === 0) assert.equal(limiter.reservedTokens, 0);
 }
 
 const KEYS = [fakeKey("org", "a"), fakeKey("org", "b"), fakeKey("b")];

@@ -2,13 +2,14 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { BreakerState } from "../../core/fleet/breaker.ts";
 import type { Band } from "../../core/admission/band.ts";
-import type { LimitDetail } from "../../core/limits/limit_detail.ts";
 import type { UsageRecord } from "../../core/request/usage_record.ts";
 import {
   registerScheduling,
   type ReplicaLoadPresent,
   type SchedulingPresent,
 } from "./scheduling_metrics.ts";
+
+import { registerTenancy, type TenancyMetrics, type TenancyPresent } from "./tenancy_metrics.ts";
 
 /** What gauges read at each scrape. */
 export interface Present extends SchedulingPresent {
@@ -19,6 +20,7 @@ export interface Present extends SchedulingPresent {
     readonly inFlight: number;
     readonly breaker: BreakerState;
   })[];
+  readonly tenancy: () => TenancyPresent;
   connections(): { readonly busy: number; readonly idle: number };
   /** Undefined for a router without control. */
   readonly control: ControlPresent | undefined;
@@ -55,7 +57,7 @@ export interface Server {
   readonly replica: string;
 }
 
-export interface RouterMetrics {
+export interface RouterMetrics extends TenancyMetrics {
   /** A stage took so long. */
   stage(stage: Stage, ms: number): void;
   /** The first content of a stream or document went out. */
@@ -66,10 +68,6 @@ export interface RouterMetrics {
   waited(model: string, band: Band, ms: number): void;
   /** A try did not serve, for this reason. */
   failedTry(model: string, reason: string): void;
-  /** Tokens of a try that did not serve. */
-  wasted(model: string, tokens: number): void;
-  /** A limit refused a request. */
-  limited(limit: LimitDetail): void;
   record(record: UsageRecord): void;
 }
 
@@ -119,7 +117,7 @@ export function routerMetrics(registry: Registry, present: Present): RouterMetri
     registers,
   });
   return {
-    ...limitCounters(registers),
+    ...registerTenancy(registry, present.tenancy),
     stage: (stage, ms) => stages.observe({ stage }, ms / 1_000),
     firstContent: first,
     contentGap: gap,
@@ -132,25 +130,6 @@ export function routerMetrics(registry: Registry, present: Present): RouterMetri
       tokens.inc({ model, kind: "prompt" }, usage.promptTokens);
       tokens.inc({ model, kind: "completion" }, usage.completionTokens);
     },
-  };
-}
-
-function limitCounters(registers: Registry[]): Pick<RouterMetrics, "wasted" | "limited"> {
-  const wasted = new Counter({
-    name: "heddle_router_wasted_tokens_total",
-    help: "Tokens of tries that did not serve, which nobody is charged for.",
-    labelNames: ["model"],
-    registers,
-  });
-  const limited = new Counter({
-    name: "heddle_router_limited_requests_total",
-    help: "Requests refused by a limit, and whose limit it was.",
-    labelNames: ["limit", "scope"],
-    registers,
-  });
-  return {
-    wasted: (model, tokens) => wasted.inc({ model }, tokens),
-    limited: ({ name, scope }) => limited.inc({ limit: name, scope }),
   };
 }
 

@@ -1,6 +1,8 @@
 /** What a case may expect of what reaches the engines. */
 import { Buffer } from "node:buffer";
 import { isDeepStrictEqual } from "node:util";
+import { readJsonBody } from "../../../router/core/request/json_body.ts";
+import { estimatePromptTokens } from "../../../router/core/request/prompt_estimate.ts";
 import type { EngineCall } from "../wire/scripted_engine.ts";
 import {
   at,
@@ -159,6 +161,17 @@ const salts: Check = (wanted, seen) => {
   return undefined;
 };
 
+/** A number, or how many requests fit under a limit of tokens: "floor(100/(prompt estimate+16))". */
+function mostAdmitted(wanted: unknown, seen: Seen): number {
+  if (typeof wanted !== "string") return number(wanted);
+  const [, limit, answer] = /^floor\((\d+)\/\(prompt estimate\+(\d+)\)\)$/.exec(wanted) ?? [];
+  const body = readJsonBody(seen.requestBody);
+  if (limit === undefined || body.kind === "invalid") {
+    throw new CaseFault(`no number: ${shown(wanted)}`);
+  }
+  return Math.floor(Number(limit) / (estimatePromptTokens(body) + Number(answer)));
+}
+
 export const ENGINE_CHECKS = {
   upstream_calls: calls,
   upstream_calls_to: callsTo,
@@ -175,5 +188,5 @@ export const ENGINE_CHECKS = {
   routed_model: routedModel,
   outbound_only_to: outbound,
   admitted_max: (wanted, seen) =>
-    seen.calls.length <= number(wanted) ? undefined : `got ${seen.calls.length}`,
+    seen.calls.length <= mostAdmitted(wanted, seen) ? undefined : `got ${seen.calls.length}`,
 } as const satisfies Record<string, Check>;

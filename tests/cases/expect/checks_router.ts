@@ -71,9 +71,11 @@ const failureCounted: Check = (wanted, seen) => {
   return (seen.failedTries > 0) === wanted ? undefined : `${seen.failedTries} failures counted`;
 };
 
-/** Of limits there is nothing to see yet; see not_yet.ts. */
-const unseen: Check = () => {
-  throw new CaseFault("the router shows no reservations yet");
+const reservedAtMost: Check = (wanted, seen) => {
+  const most = Math.max(0, ...seen.reserved);
+  // None at all would hold any bound.
+  if (most === 0) return "nothing was reserved";
+  return most <= number(wanted) ? undefined : `${most} were reserved`;
 };
 
 export const ROUTER_CHECKS = {
@@ -85,8 +87,9 @@ export const ROUTER_CHECKS = {
   replica_failure_counted: failureCounted,
   in_flight_after: (wanted, seen) =>
     seen.inFlight === number(wanted) ? undefined : `got ${seen.inFlight}`,
-  reservation_max: unseen,
-  reservation_after: unseen,
+  reservation_max: reservedAtMost,
+  reservation_after: (wanted, seen) =>
+    seen.reservedAfter === number(wanted) ? undefined : `got ${seen.reservedAfter}`,
   peak_memory_growth_below_mib: (wanted, seen) =>
     seen.memoryGrowthMib < number(wanted)
       ? undefined

@@ -19,6 +19,9 @@ export interface Seen {
   /** Tries that the router holds against a replica. */
   readonly failedTries: number;
   readonly inFlight: number;
+  /** Tokens reserved when each call came to an engine, and at the end. */
+  readonly reserved: readonly number[];
+  readonly reservedAfter: number;
   readonly memoryGrowthMib: number;
   /** A file of the case's folder. */
   readonly read: (file: string) => Uint8Array;

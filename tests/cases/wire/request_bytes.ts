@@ -7,13 +7,29 @@ const CREDENTIALS = ["authorization", "x-api-key", "api-key"];
 /** A CORS preflight carries none. */
 const WITHOUT_KEY = "OPTIONS";
 
+/** The body that a request has, if any. */
+export function bodyOf(
+  { body_file: file, json }: CaseRequest,
+  read: (file: string) => Uint8Array,
+): Uint8Array {
+  if (json !== undefined) return Buffer.from(JSON.stringify(json));
+  return file === undefined ? new Uint8Array(0) : read(file);
+}
+
+export interface SendOptions {
+  readonly transfer: "content-length" | "chunked";
+  /** The key that KEY, KEY1 or KEY2 stands for. */
+  readonly keyOf: (name: string) => string;
+}
+
 /** The whole request, with KEY unless the case shows a credential of its own. */
 export function requestBytes(
   request: CaseRequest,
   body: Uint8Array,
-  transfer: "content-length" | "chunked",
+  { transfer, keyOf }: SendOptions,
 ): Uint8Array {
   const named = new Set(Object.keys(request.headers).map((name) => name.toLowerCase()));
+  const bodiless = request.body_file === undefined && request.json === undefined;
   const own = request.raw_header !== undefined || CREDENTIALS.some((name) => named.has(name));
   const lines = [
     `${request.method} ${request.path} HTTP/1.1`,
@@ -22,11 +38,9 @@ export function requestBytes(
     ...Object.entries(request.headers).map(([name, value]) => `${name}: ${value}`),
     ...(request.raw_header === undefined ? [] : [expanded(request.raw_header)]),
     ...(own || request.method === WITHOUT_KEY ? [] : ["authorization: Bearer KEY"]),
-    ...(named.has("content-type") || request.body_file === undefined
-      ? []
-      : ["content-type: application/json"]),
-  ];
-  if (request.body_file === undefined) return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
+    ...(named.has("content-type") || bodiless ? [] : ["content-type: application/json"]),
+  ].map((line) => line.replace(/\bKEY[12]?$/, keyOf));
+  if (bodiless) return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
   const chunked = transfer === "chunked";
   lines.push(chunked ? "transfer-encoding: chunked" : `content-length: ${body.length}`);
   const head = Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
