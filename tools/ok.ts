@@ -49,6 +49,11 @@ const CHECKS: readonly Step[] = [
     args: ["run", "-P=tools", "tools/schema/generate.ts", "--check"],
     instead: "See above; schema/ is written by: deno task schema",
   },
+  {
+    name: "console page",
+    args: ["run", "-P=tools", "tools/console/generate.ts", "--check"],
+    instead: "See above; the page is written by: deno task console",
+  },
 ];
 
 const TESTS: Step = {

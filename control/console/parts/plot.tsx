@@ -26,7 +26,7 @@ export function Plot(
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
-    const made = new uPlot(optionsOf(element.clientWidth, lines), data, element);
+    const made = new uPlot(optionsOf(element, lines), data, element);
     plot.current = made;
     const watch = new ResizeObserver(() =>
       made.setSize({ width: element.clientWidth, height: HEIGHT_PX })
@@ -57,16 +57,25 @@ export function Plot(
   );
 }
 
-function optionsOf(width: number, lines: readonly Line[]): uPlot.Options {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+// A canvas knows neither variables nor light-dark(): an element is asked what they come to.
+function colourOf(element: HTMLElement): (name: string) => string {
+  return (name) => {
+    element.style.color = `var(--${name})`;
+    const { color } = getComputedStyle(element);
+    element.style.color = "";
+    return color;
+  };
+}
+
+function optionsOf(element: HTMLElement, lines: readonly Line[]): uPlot.Options {
+  const colour = colourOf(element);
   const axis = {
     stroke: colour("quiet"),
     grid: { stroke: colour("line"), width: 1 },
     ticks: { stroke: colour("line"), width: 1 },
   };
   return {
-    width,
+    width: element.clientWidth,
     height: HEIGHT_PX,
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_plot, _min, max) => [0, max <= 0 ? 1 : max * 1.1] } },

@@ -120,7 +120,7 @@ function sendFile(request: WebRequest, response: WebResponse, path: string): boo
     known: header(request, "if-none-match"),
   });
   if (file === undefined) return false;
-  response.writeHead(file.status, file.headers);
+  response.writeHead(file.status, { ...file.headers, "content-length": file.body.length });
   response.end(request.method === "HEAD" ? new Uint8Array() : file.body);
   return true;
 }

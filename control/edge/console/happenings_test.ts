@@ -1,0 +1,51 @@
+import { deepEqual, equal, match } from "node:assert/strict";
+import { observe } from "../../core/observing/observe.ts";
+import { modelOf, registered, T0, world, worldWith } from "../../core/testing/builders.ts";
+import { Happenings } from "./happenings.ts";
+
+const MODEL = modelOf({ name: "m" });
+const said = (happenings: Happenings) =>
+  [...happenings.events().values()].map(({ kind, subject, text }) => `${kind} ${subject}: ${text}`);
+
+Deno.test("Happenings says what changed its state, and why, and nothing at the first look", () => {
+  const happenings = new Happenings();
+  const begun = worldWith([MODEL], { n1: {} });
+  happenings.look(begun, T0);
+  deepEqual(said(happenings), []);
+  const cordoned = observe(
+    begun,
+    { kind: "cordon", node: "n1", by: "ann", reason: "fan" },
+    T0,
+  );
+  happenings.look(cordoned, T0 + 1_000);
+  deepEqual(said(happenings), ["node n1: ready → cordoned: fan"]);
+  happenings.look(observe(cordoned, registered("n2"), T0), T0 + 2_000);
+  match(said(happenings).at(-1) ?? "", /^node n2: ready/);
+  happenings.look(cordoned, T0 + 3_000);
+  equal(said(happenings).at(-1), "node n2: ready → gone");
+  happenings.look(cordoned, T0 + 600_000);
+  equal(said(happenings).at(-1), "node n1: cordoned → lost: fan");
+  equal([...happenings.events().values()].at(-1)?.bad, true);
+});
+
+Deno.test("Happenings begins anew when control leads again, and remembers what was", () => {
+  const happenings = new Happenings();
+  const begun = worldWith([MODEL], { n1: {} });
+  happenings.look(begun, T0);
+  happenings.look(observe(begun, registered("n2"), T0), T0);
+  equal(said(happenings).length, 1);
+  happenings.look(undefined, T0);
+  happenings.look(world([MODEL], { storedTerm: 7 }), T0);
+  equal(said(happenings).length, 1, "a new term is no list of what it does not know yet");
+});
+
+Deno.test("Happenings keeps 300 events, each cut to what a person reads", () => {
+  const happenings = new Happenings();
+  const begun = worldWith([MODEL], { n1: {} });
+  const long = "x".repeat(5_000);
+  const cordoned = observe(begun, { kind: "cordon", node: "n1", by: "a", reason: long }, T0);
+  for (let look = 0; look < 400; look++) happenings.look(look % 2 === 0 ? begun : cordoned, T0);
+  const events = [...happenings.events().values()];
+  equal(events.length, 300);
+  equal(Math.max(...events.map(({ text }) => text.length)), 401);
+});
