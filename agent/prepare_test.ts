@@ -80,7 +80,7 @@ Deno.test("prepare() refuses a port on which somebody listens", async () => {
 
 /** Somebody who listens, with nobody else near. */
 function lonelyListener(): Deno.TcpListener {
-  for (;;) {
+  for (let attempt = 0; attempt < 200; attempt++) {
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { port } = listener.addr;
     const near = Array.from({ length: 480 }, (_, index) => port - 240 + index)
@@ -88,6 +88,7 @@ function lonelyListener(): Deno.TcpListener {
     if (near[0] !== undefined && near[0] > 1_024 && near.every(isFree)) return listener;
     listener.close();
   }
+  throw new Error("no port has free neighbours");
 }
 
 function isFree(port: number): boolean {

@@ -93,7 +93,9 @@ function portsOf(spec: ShardSpec): readonly PortUse[] {
       { length: count },
       (_, index): PortUse => ({ port: first + index, use, internal: true }),
     );
-  const dpAttention = args.some((arg) => /^--(?:enable-)?dp-attention$/.test(arg));
+  const dpAttention = args.some((arg) =>
+    /^--(?:enable-dp-attention|attn-dp-size)(?:=|$)/.test(arg)
+  );
   const rendezvous = spec.leaderPort + RENDEZVOUS_PORT;
   return [
     http,

@@ -21,7 +21,7 @@ const OFFLOADS =
   /^(?:--cpu-offload-gb|--swap-space|--kv-cache-memory-bytes|--quantization|-q|--torchao-config|--load-format|--enable-hierarchical-cache|-ngl|--gpu-layers|--n-gpu-layers|--n-cpu-moe|--cpu-moe|-ot|--override-tensor|-ctk|-ctv|--cache-type-k|--cache-type-v|--rpc)(?:=|$)/;
 
 const DIVIDES_CACHE =
-  /^(?:--enable-dp-attention|--dp-attention|--attn-cp-size|--attention-context-parallel-size|--decode-context-parallel-size|-dcp|--prefill-context-parallel-size|-pcp|--enable-prefill-context-parallel)(?:=|$)/;
+  /^(?:--enable-dp-attention|--attn-dp-size|--attn-cp-size|--dcp-size|--attention-context-parallel-size|--decode-context-parallel-size|-dcp|--prefill-context-parallel-size|-pcp|--enable-prefill-context-parallel)(?:=|$)/;
 
 /** The last word on each counts, as engines have it. Never throws. */
 export function readLaunchArgs(args: readonly string[]): LaunchArgs {
