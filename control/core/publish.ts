@@ -1,6 +1,8 @@
 /**
  * What routers are told, from the world. An endpoint is there from its first readiness until its
- * replica is stopped, failed or lost; what is only unreachable, or not heard of yet, stays.
+ * replica is stopped, failed or lost; what is only unreachable, or not heard of yet, stays. A lost
+ * one stays too, to be asked last, while its model has fewer than are wanted: its node may be cut
+ * off from control alone, and nobody is served by dropping it.
  */
 import type { Plain } from "@heddle/proto/plain";
 import type { Endpoint, Model as WireModel } from "@heddle/proto/gen/router";
@@ -22,9 +24,10 @@ import type { Replica, Shard, World } from "./world.ts";
  */
 export function publish(world: World, now: EpochMs): World {
   const before = world.published;
-  const endpoints = endpointsOf(world, now);
+  const sure = endpointsOf(world, now);
+  const endpoints = withMissed(world, sure, now);
   const content = {
-    models: modelsOf(world, endpoints, now),
+    models: modelsOf(world, sure, now),
     endpoints,
     removed: removedOf(world, endpoints, now),
     settledNodes: settledNodes(world, now),
@@ -58,19 +61,50 @@ function endpointsOf(world: World, now: EpochMs): ReadonlyMap<ReplicaId, Plain<E
   const endpoints = new Map<ReplicaId, Plain<Endpoint>>();
   for (const id of [...world.replicas.keys()].sort()) {
     const replica = world.replicas.get(id);
-    const endpoint = replica === undefined ? undefined : endpointOf(world, replica, now);
-    if (endpoint === undefined) continue;
-    const before = world.published.endpoints.get(id);
-    endpoints.set(id, sameValue(before, endpoint) && before !== undefined ? before : endpoint);
+    if (replica === undefined || removalOf(world, replica, now) !== undefined) continue;
+    const endpoint = endpointOf(world, replica);
+    if (endpoint !== undefined) endpoints.set(id, asBefore(world, endpoint));
   }
   return endpoints;
 }
 
-function endpointOf(world: World, replica: Replica, now: EpochMs): Plain<Endpoint> | undefined {
+/** The endpoints with those on lost nodes whose replacement is not there yet. */
+function withMissed(
+  world: World,
+  sure: ReadonlyMap<ReplicaId, Plain<Endpoint>>,
+  now: EpochMs,
+): ReadonlyMap<ReplicaId, Plain<Endpoint>> {
+  const lost = [...world.replicas.values()].filter((replica) =>
+    !ending(replica) && replica.draining === undefined && removalOf(world, replica, now) === "lost"
+  ).sort((a, b) => (a.id < b.id ? -1 : 1));
+  if (lost.length === 0) return sure;
+  const endpoints = new Map(sure);
+  const serving = new Map<string, number>();
+  for (const { model, draining } of sure.values()) {
+    if (!draining) serving.set(model, (serving.get(model) ?? 0) + 1);
+  }
+  for (const replica of lost) {
+    const model = findModel(world.catalog.catalog, replica.model);
+    const endpoint = endpointOf(world, replica);
+    if (model === undefined || endpoint === undefined) continue;
+    const count = (serving.get(model.name) ?? 0) + 1;
+    if (count > desired(world, model, count, now).count) continue;
+    serving.set(model.name, count);
+    endpoints.set(replica.id, asBefore(world, { ...endpoint, degraded: true }));
+  }
+  return endpoints;
+}
+
+/** The very object of the publication before, when it says the same. */
+function asBefore(world: World, endpoint: Plain<Endpoint>): Plain<Endpoint> {
+  const before = world.published.endpoints.get(endpoint.replicaId);
+  return before !== undefined && sameValue(before, endpoint) ? before : endpoint;
+}
+
+function endpointOf(world: World, replica: Replica): Plain<Endpoint> | undefined {
   const lead = leader(replica);
   const status = lead?.status;
   if (lead === undefined || status === undefined || status.address === "") return undefined;
-  if (removalOf(world, replica, now) !== undefined) return undefined;
   // One that was found serving counts before its other nodes have registered.
   if (replica.readyAt === undefined && !(replica.adopted && serving(lead))) return undefined;
   const model = findModel(world.catalog.catalog, replica.model);
