@@ -113,6 +113,8 @@ function sourcesOf(seat: Seat): MetricSources {
     logReaders: () => seat.leadership?.logs.size ?? 0,
     leading: () => seat.leadership !== undefined,
     storeAway: () => seat.standing.away !== undefined,
+    keys: () => seat.leadership?.tenancy.keys() ?? 0,
+    sharedLimits: () => seat.leadership?.tenancy.sharedLimits() ?? 0,
   };
 }
 

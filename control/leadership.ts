@@ -154,6 +154,7 @@ function startBrain(
       store,
       hub,
       persist: effects.persist,
+      metrics,
     }),
     audit: (limit) => store.audit(limit),
   };

@@ -9,13 +9,14 @@ import { Calendar } from "./core/usage/periods.ts";
 import type { StoreRecord } from "./core/store_record.ts";
 import type { TenancyRecord } from "./core/tenancy/stored.ts";
 import type { Realm } from "./edge/caller.ts";
+import type { ControlMetrics } from "./edge/control_metrics.ts";
 import type { Store } from "./edge/store/store.ts";
 import { type RouterTenancyCalls, routerTenancyCalls } from "./edge/tenancy/router_calls.ts";
 import { Sharing } from "./edge/tenancy/sharing.ts";
 import { recordOf } from "./edge/tenancy/tenancy_rows.ts";
 import { type TenancyCalls, tenancyRpc } from "./edge/tenancy/tenancy_rpc.ts";
 import { Tenants } from "./edge/tenancy/tenants.ts";
-import { Ledger, type LedgerCounts } from "./edge/usage/ledger.ts";
+import { Ledger } from "./edge/usage/ledger.ts";
 import type { WatchHub } from "./edge/watch/hub.ts";
 import type { TenancyChange } from "./edge/watch/tenancy_feed.ts";
 
@@ -25,14 +26,12 @@ const TICK_MS = 1_000;
 export interface TenancyPart {
   readonly operators: TenancyCalls;
   readonly routers: RouterTenancyCalls;
-  readonly counts: () => TenancyCounts;
+  /** Keys that are kept. */
+  readonly keys: () => number;
+  /** Limits of which routers hold shares. */
+  readonly sharedLimits: () => number;
   /** Nothing is looked at any more. */
   end(): void;
-}
-
-export interface TenancyCounts extends LedgerCounts {
-  readonly keys: number;
-  readonly shares: number;
 }
 
 /** What a time of leading begins with. */
@@ -62,18 +61,19 @@ export interface TenancyOptions {
   readonly store: Store;
   readonly hub: WatchHub;
   readonly persist: (records: readonly StoreRecord[]) => Promise<void>;
+  readonly metrics: Pick<ControlMetrics, "recorded">;
 }
 
 /** Tells the hub of all keys and limits, and answers about them until it ends. */
 export function startTenancy(
   { records, used, budgets, calendar }: StartingTenancy,
-  { settings, realm, store, hub, persist }: TenancyOptions,
+  { settings, realm, store, hub, persist, metrics }: TenancyOptions,
 ): TenancyPart {
   const now = Date.now;
   const publish = (change: TenancyChange) => hub.publishTenancy(change);
   const tenants = new Tenants({ records, budgets, persist, publish, now });
   const keep = { recordsMs: settings.keepRecordsMs, hoursMs: settings.keepHoursMs };
-  const ledger = new Ledger({ store, tenants, calendar, used, keep, now });
+  const ledger = new Ledger({ store, tenants, calendar, used, keep, metrics, now });
   const sharing = new Sharing({
     tenants,
     recall: (routers, scopes) => hub.recall(routers, scopes),
@@ -87,7 +87,8 @@ export function startTenancy(
   return {
     operators: tenancyRpc({ realm, store, tenants, ledger, calendar, now }),
     routers: routerTenancyCalls({ realm, store, tenants, ledger, sharing, calendar, now }),
-    counts: () => ({ ...ledger.counts, keys: tenants.tenancy.keys.size, shares: sharing.size }),
+    keys: () => tenants.tenancy.keys.size,
+    sharedLimits: () => sharing.size,
     end: () => clearInterval(timer),
   };
 }

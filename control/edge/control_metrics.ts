@@ -19,6 +19,10 @@ export interface MetricSources {
   /** False while this control stands by. */
   readonly leading: () => boolean;
   readonly storeAway: () => boolean;
+  /** Keys that are kept, revoked ones included. */
+  readonly keys: () => number;
+  /** Limits of which routers hold shares. */
+  readonly sharedLimits: () => number;
 }
 
 /** What is counted when it happens. */
@@ -28,7 +32,12 @@ export interface ControlMetrics {
   loopFailed(): void;
   storeFailed(): void;
   catalogState(state: CatalogFileState): void;
+  /** Records of usage that came from routers. */
+  recorded(result: RecordResult, count: number): void;
 }
+
+/** What became of records: written, there already, or dropped because they could count twice. */
+export type RecordResult = "new" | "duplicate" | "refused";
 
 const FILE_STATES: readonly CatalogFileState[] = [
   "applied",
@@ -71,7 +80,14 @@ export function controlMetrics(registry: Registry, sources: MetricSources): Cont
     labelNames: ["state"],
     registers,
   });
+  const records = new Counter({
+    name: "heddle_control_usage_records_total",
+    help: "Records of usage from routers: new, duplicate, or refused for want of an id.",
+    labelNames: ["result"],
+    registers,
+  });
   return {
+    recorded: (result, count) => records.inc({ result }, count),
     pass(durationMs, rules) {
       durations.observe(durationMs / 1_000);
       for (const rule of rules) violations.inc({ rule });
@@ -108,6 +124,8 @@ function registerGauges(registry: Registry, sources: MetricSources): void {
     () => Number(sources.leading()),
   );
   plain("store_away", "1 while the store does not answer.", () => Number(sources.storeAway()));
+  plain("keys", "Keys that are kept, revoked ones included.", sources.keys);
+  plain("shared_limits", "Limits of which routers hold shares.", sources.sharedLimits);
   plain(
     "unsafe_profiles",
     "Profiles of the catalog that say unsafe_env.",

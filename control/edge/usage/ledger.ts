@@ -7,6 +7,7 @@ import { errorText, HeddleError } from "@heddle/proto/error";
 import type { UsageRecord } from "@heddle/proto/gen/tenancy";
 import type { Calendar } from "../../core/usage/periods.ts";
 import { rollUp } from "../../core/usage/rollup.ts";
+import type { ControlMetrics } from "../control_metrics.ts";
 import type { UsageStore } from "../store/store.ts";
 import type { Tenants } from "../tenancy/tenants.ts";
 import { entryOf } from "./usage_entry.ts";
@@ -29,20 +30,13 @@ export interface LedgerOptions {
   /** As stored. */
   readonly used: ReadonlyMap<string, number>;
   readonly keep: { readonly recordsMs: number; readonly hoursMs: number };
+  readonly metrics: Pick<ControlMetrics, "recorded">;
   readonly now: () => number;
-}
-
-/** What was recorded since control began to lead. */
-export interface LedgerCounts {
-  records: number;
-  duplicates: number;
-  refused: number;
 }
 
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #used: Map<string, number>;
-  readonly counts: LedgerCounts = { records: 0, duplicates: 0, refused: 0 };
   #turn: Promise<unknown> = Promise.resolve();
   /** It is not known what a write that failed has left behind: the store is asked what is spent. */
   #unsure = false;
@@ -94,9 +88,10 @@ export class Ledger {
     const { spent } = rollUp(entries.filter(({ id }) => news.delete(id)));
     tenants.budgets.add(spent);
     tenants.spent(new Set(spent.map(({ scope }) => scope)));
-    this.counts.records += fresh.size;
-    this.counts.duplicates += entries.length - fresh.size;
-    return entries.length - fresh.size;
+    const duplicates = entries.length - fresh.size;
+    this.#options.metrics.recorded("new", fresh.size);
+    this.#options.metrics.recorded("duplicate", duplicates);
+    return duplicates;
   }
 
   async #askWhatIsSpent(): Promise<void> {
@@ -124,7 +119,7 @@ export class Ledger {
   }
 
   #refused(router: string, count: number): void {
-    this.counts.refused += count;
+    this.#options.metrics.recorded("refused", count);
     log.warning("Dropped records of usage without an id that could make them count once", {
       router,
       count,
