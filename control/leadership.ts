@@ -17,6 +17,7 @@ import { CatalogWatch } from "./edge/catalog_watch.ts";
 import type { ControlMetrics } from "./edge/control_metrics.ts";
 import { idSalt } from "./edge/lease/id_salt.ts";
 import { LogRequests } from "./edge/log_requests.ts";
+import { NodeRequests } from "./edge/node_requests.ts";
 import { NodeStreams } from "./edge/node_streams.ts";
 import { type FleetCalls, routerRpc } from "./edge/router_rpc.ts";
 import type { Store, Stored } from "./edge/store/store.ts";
@@ -33,6 +34,7 @@ export interface Leadership {
   readonly streams: NodeStreams;
   readonly hub: WatchHub;
   readonly logs: LogRequests;
+  readonly requests: NodeRequests;
   readonly catalogWatch: CatalogWatch;
   readonly agents: ServiceImpl<typeof AgentService>;
   readonly routers: FleetCalls;
@@ -120,9 +122,11 @@ function startBrain(
   const streams = new NodeStreams((node) => {
     log.info("Node disconnected", { node });
     logs.nodeGone(node);
+    requests.nodeGone(node);
     spawnTask("node disconnected", () => loop.dispatch({ kind: "stream_closed", node }));
   });
   const logs = new LogRequests((node, message) => streams.send(node, message));
+  const requests = new NodeRequests((node, message) => streams.send(node, message));
   const hub = new WatchHub(world.published);
   const effects = effectsOf({ streams, hub, store, metrics, sure });
   const loop = createLoop({
@@ -145,8 +149,9 @@ function startBrain(
     streams,
     hub,
     logs,
+    requests,
     catalogWatch,
-    agents: agentRpc({ realm, streams, logs, loop }),
+    agents: agentRpc({ realm, streams, logs, requests, loop }),
     routers: routerRpc({ realm, hub, loop }),
     tenancy: startTenancy(tenancy, {
       settings: settings.usage,

@@ -5,6 +5,7 @@ import { duration, parseDurationMs, parseSizeBytes, size } from "@heddle/common/
 import { crossCheck } from "./catalog/catalog_rules.ts";
 import { checkArgs } from "./catalog/owned_args.ts";
 import { checkEnv } from "./catalog/owned_env.ts";
+import { sourceProblem } from "./catalog/source.ts";
 
 /** Names stand in URLs, unit names and metrics, so they are one word without surprises. */
 const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._:/@+-]*[A-Za-z0-9])?$/;
@@ -18,6 +19,8 @@ const name = () =>
 const text = () => z.union([z.string(), z.number(), z.boolean()]).transform((value) => `${value}`);
 const parallel = (what: string) =>
   z.int().min(1).max(1_024).default(1).describe(`${what} parallel size; 1 is none`);
+
+const glob = () => z.string().min(1).max(200);
 
 const liveness = z.strictObject({
   token_timeout: duration().default("60s")
@@ -93,7 +96,17 @@ const model = z.strictObject({
   name: name().describe("What clients ask for"),
   aliases: z.array(name()).default([]).describe("Other names for it"),
   source: z.string().min(1).regex(/^\S(?:.*\S)?$/, { error: "must not begin or end with a blank" })
-    .describe("Where the weights come from: an absolute path on the nodes, or a remote name"),
+    .refine((text) => sourceProblem(text) === undefined, {
+      error: (issue) => sourceProblem(`${issue.input}`) ?? "invalid value",
+    })
+    .describe(
+      "Where the weights come from: an absolute path on the nodes, hf://ORG/NAME@REVISION/FILE, an " +
+        "https:// address, or a name that engines know",
+    ),
+  source_include: z.array(glob()).default([])
+    .describe("With some, only files of the source that one of these patterns matches are fetched"),
+  source_exclude: z.array(glob()).default([])
+    .describe("Files of the source that one of these patterns matches are not fetched"),
   fallbacks: z.array(name()).default([]).describe("Names or aliases to try when it cannot serve"),
   routing_profile: z.enum(["chat", "batch", "long-context"]).default("chat").describe(
     "How routers weigh endpoints for its requests",

@@ -13,6 +13,7 @@ import type { AgentEvent } from "../core/event.ts";
 import type { World } from "../core/world.ts";
 import { demandAgent, type Realm } from "./caller.ts";
 import type { LogRequests } from "./log_requests.ts";
+import type { NodeRequests } from "./node_requests.ts";
 import type { NodeStream, NodeStreams } from "./node_streams.ts";
 
 const log = logger("control", "agents");
@@ -24,6 +25,7 @@ export interface AgentRpcOptions {
   readonly realm: Realm;
   readonly streams: NodeStreams;
   readonly logs: LogRequests;
+  readonly requests: NodeRequests;
   /** The single writer. */
   readonly loop: { dispatch(event: AgentEvent): Promise<void>; world(): World };
   /** Longest wait for a stream's first message in ms. @default 10 s */
@@ -76,13 +78,14 @@ async function firstRegister(incoming: Incoming, deadlineMs: number): Promise<Re
 }
 
 function openStream(
-  { streams, logs }: AgentRpcOptions,
+  { streams, logs, requests }: AgentRpcOptions,
   { node, agentVersion }: Register,
   context: HandlerContext,
 ): NodeStream {
   const stream = streams.open(node);
   // What was asked over an older stream is not answered on this one.
   logs.nodeGone(node);
+  requests.nodeGone(node);
   context.signal.addEventListener("abort", () => stream.outgoing.end());
   if (context.signal.aborted) stream.outgoing.end();
   log.info("Node connected", { node, version: agentVersion });
@@ -132,6 +135,8 @@ async function accept(
       return loop.dispatch({ kind: "command_result", node, result: message.value });
     case "logChunk":
       return logs.accept(node, message.value);
+    case "nodeAnswer":
+      return options.requests.accept(node, message.value);
     case undefined:
       log.debug("Ignored a message of a kind that a newer agent knows", { node });
       return;

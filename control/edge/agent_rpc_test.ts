@@ -9,6 +9,7 @@ import { AgentStream, type Fact, registration } from "./agent_fake.ts";
 import { agentRpc } from "./agent_rpc.ts";
 import { Listener, REALM } from "./listener_fake.ts";
 import { LogRequests } from "./log_requests.ts";
+import { NodeRequests } from "./node_requests.ts";
 import { NODE_QUEUE_MAX, NodeStreams } from "./node_streams.ts";
 
 const world = startWorld({
@@ -37,11 +38,15 @@ async function bench(options: { refuse?: HeddleError; registerMs?: number } = {}
     void loop.dispatch({ kind: "stream_closed", node });
   });
   const logs = new LogRequests((node, message) => streams.send(node, message));
+  const requests = new NodeRequests((node, message) => streams.send(node, message));
   const registerMs = options.registerMs ?? 10_000;
   const listener = await Listener.start({
     roles: ["agent", "router"],
     routes: (router) =>
-      router.service(AgentService, agentRpc({ realm: REALM, streams, logs, loop, registerMs })),
+      router.service(
+        AgentService,
+        agentRpc({ realm: REALM, streams, logs, requests, loop, registerMs }),
+      ),
   });
   return {
     events,

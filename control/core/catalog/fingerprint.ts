@@ -8,21 +8,23 @@ import type { Model, Profile } from "../catalog.ts";
  */
 export function fingerprint(model: ModelIdentity, profile: Profile): string {
   const known = MADE.get(profile);
-  if (known !== undefined && known.name === model.name && known.source === model.source) {
-    return known.print;
-  }
-  const { name, source } = model;
+  const { name } = model;
+  const source = JSON.stringify([model.source, model.source_include, model.source_exclude]);
+  if (known !== undefined && known.name === name && known.source === source) return known.print;
   const print = make(model, profile);
   MADE.set(profile, { name, source, print });
   return print;
 }
 
-type ModelIdentity = Pick<Model, "name" | "source">;
+type ModelIdentity =
+  & Pick<Model, "name" | "source">
+  & Partial<Pick<Model, "source_include" | "source_exclude">>;
 
 /** Every replica asks for it in every pass, and profiles never change: they are replaced. */
 const MADE = new WeakMap<Profile, { name: string; source: string; print: string }>();
 
 function make(model: ModelIdentity, profile: Profile): string {
+  const { source_include = [], source_exclude = [] } = model;
   const text = JSON.stringify([
     model.name,
     model.source,
@@ -38,6 +40,10 @@ function make(model: ModelIdentity, profile: Profile): string {
     profile.args,
     Object.entries(profile.env).sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0),
     profile.memory ?? "",
+    // Left out where there are none, so that what runs since before they existed stays.
+    ...(source_include.length + source_exclude.length === 0
+      ? []
+      : [source_include, source_exclude]),
   ]);
   // Two 32-bit halves from different starting points: one alone would collide in a long history.
   return [hash32(text), hash32(`2:${text}`)]

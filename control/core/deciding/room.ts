@@ -10,6 +10,7 @@ import type { Revision } from "@heddle/proto/revision";
 import type { EpochMs, ReplicaId } from "../ids.ts";
 import type { Replica, World } from "../world.ts";
 import { circumstance, WHAT_HELPS } from "../facts/circumstance.ts";
+import { weightsVersion } from "../facts/weights_version.ts";
 import { CLEAN_RECORD, nextRevision } from "./draft.ts";
 import { act, type Pass } from "./pass.ts";
 
@@ -94,9 +95,16 @@ function freshId(pass: Pass, model: Model): { revision: Revision; replica: Repli
   }
 }
 
+function* inventoriesOf({ nodes }: World) {
+  for (const { inventory } of nodes.values()) yield inventory;
+}
+
 function take(pass: Pass, model: Model, profile: Profile, placed: Placed): void {
   const { revision, replica } = freshId(pass, model);
-  const shards = specsOf({ model, profile }, placed, replica, pass.world.timings.stopTimeoutMs);
+  const shards = specsOf({ model, profile }, placed, replica, {
+    stopTimeoutMs: pass.world.timings.stopTimeoutMs,
+    weightsVersion: weightsVersion(inventoriesOf(pass.world), model),
+  });
   act(pass, {
     kind: "place_replica",
     replica,

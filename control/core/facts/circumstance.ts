@@ -15,7 +15,7 @@ export function circumstance(world: World, model: Model, profile: Profile): stri
     for (const engine of inventory.engines) {
       if (engine.name === profile.engine) versions.add(`${engine.version} ${engine.path}`);
     }
-    const bytes = weightsBytes(inventory, model.source);
+    const bytes = weightsBytes(inventory, model);
     if (bytes !== undefined) weights.add(`${name} ${bytes}`);
   }
   const text = JSON.stringify([

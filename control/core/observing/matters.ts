@@ -1,5 +1,6 @@
 /** Which events can change a decision. The others are folded in and looked at when something else is. */
 import type { Plain } from "@heddle/proto/plain";
+import type { Heartbeat } from "@heddle/proto/gen/agent";
 import type { Inventory } from "@heddle/proto/gen/types";
 import { SAMPLE_MS, scales } from "../facts/demand.ts";
 import { reach } from "../facts/node_state.ts";
@@ -28,11 +29,22 @@ function heartbeatMatters(world: World, event: HeartbeatSeen, now: EpochMs): boo
   if (reach(world, name, now) !== "reachable") return true;
   if (heartbeat.enginesPresent || heartbeat.modelFilesPresent) return true;
   const node = world.nodes.get(name);
+  if (heartbeat.weights !== undefined && weightsChanged(node?.inventory, heartbeat)) return true;
   if (heartbeat.hardwarePresent && node !== undefined) {
     const after = withLive(node.inventory, heartbeat);
     if (usableParts(node.inventory) !== usableParts(after)) return true;
   }
   return heartbeat.loads.length > 0 && drainingNodes(world).has(name);
+}
+
+/** Some are whole now, or gone, or failed; how far others have come decides nothing. */
+function weightsChanged(
+  before: Plain<Inventory> | undefined,
+  after: Plain<Heartbeat>,
+): boolean {
+  const text = (list: Plain<Heartbeat>["weights"]) =>
+    JSON.stringify(list?.weights.map(({ want, state, folder }) => [want, state, folder]) ?? []);
+  return text(before?.weights) !== text(after.weights);
 }
 
 /** A sample of demand was completed, for scaling to look at. */

@@ -116,7 +116,7 @@ function fitEngine({ profile }: PlaceRequest, { name, inventory }: Candidate) {
 
 function fitWeights({ model, profile }: PlaceRequest, { name, inventory }: Candidate) {
   // The simulated engine has no weights.
-  if (profile.engine === "sim" || weightsBytes(inventory, model.source) !== undefined) {
+  if (profile.engine === "sim" || weightsBytes(inventory, model) !== undefined) {
     return undefined;
   }
   if (isPath(model.source)) {
@@ -201,7 +201,7 @@ export function roomyGpus(request: PlaceRequest, candidate: Candidate) {
 
 /** MiB that each GPU must have; 0 while the size of the weights is unknown. */
 function gpuNeedMib({ model, profile }: PlaceRequest, { inventory }: Candidate): number {
-  const bytes = weightsBytes(inventory, model.source);
+  const bytes = weightsBytes(inventory, model);
   if (bytes === undefined || bytes === 0 || profile.engine === "sim") return 0;
   // Data-parallel copies each hold all weights; tensor and pipeline parallelism share them out.
   return Math.ceil(bytes / MIB / (profile.tp * profile.pp)) + GPU_OVERHEAD_MIB;

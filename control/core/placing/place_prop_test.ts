@@ -5,6 +5,7 @@ import { candidates, withShard } from "./candidate.ts";
 import { place, type Placed } from "./place.ts";
 import { specsOf } from "./spec.ts";
 
+const NOTHING = { stopTimeoutMs: 0, weightsVersion: "" };
 const RUNS = { numRuns: 1_000 };
 
 const shape: fc.Arbitrary<NodeShape> = fc.record({
@@ -108,7 +109,7 @@ Deno.test("place(), asked until it says no, never gives a GPU or a port twice", 
       }
 
       function give(placed: Placed, id: string): void {
-        for (const { node, spec } of specsOf(request, placed, id, 0)) {
+        for (const { node, spec } of specsOf(request, placed, id, NOTHING)) {
           for (const key of [...spec.gpus.map((gpu) => gpu.uuid), `${node}:${spec.portFirst}`]) {
             ok(!given.has(key), `${key} was given twice`);
             given.add(key);

@@ -3,15 +3,17 @@ import type { PlaceRequest } from "./fits.ts";
 import type { Candidate } from "./candidate.ts";
 import { numaShare } from "./gpu_choice.ts";
 import type { Seat } from "./seat.ts";
+import { weightsNearness } from "./weights.ts";
 
-export type ScoreName = "spread" | "packing" | "nvlink" | "numa" | "fabric";
+export type ScoreName = "spread" | "packing" | "nvlink" | "numa" | "fabric" | "weights";
 export type Scores = Readonly<Record<ScoreName, number>>;
 
 /**
  * Spread outweighs packing and locality together: replicas of one model share a node only when that
- * is all that stands in the way. A clique outweighs packing: without one, every token pays.
+ * is all that stands in the way. A clique outweighs packing: without one, every token pays. Weights
+ * that are there already save minutes once, and a worse place costs for as long as a replica lives.
  */
-const WEIGHTS: Scores = { spread: 8, nvlink: 3, packing: 2, fabric: 1, numa: 0.5 };
+const WEIGHTS: Scores = { spread: 8, nvlink: 3, packing: 2, weights: 1.5, fabric: 1, numa: 0.5 };
 
 /** Scores of one seat. `alone`: the replica has one node, so that full nodes are the better ones. */
 export function scoreSeat(request: PlaceRequest, seat: Seat, alone: boolean): Scores {
@@ -27,6 +29,7 @@ export function scoreSeat(request: PlaceRequest, seat: Seat, alone: boolean): Sc
     nvlink: choice.linkedShare,
     numa: hcas.length === 0 ? numaShare(choice.gpus) : nearHca(seat),
     fabric: degraded ? 0.5 : 1,
+    weights: weightsNearness(candidate.inventory, request.model),
   };
 }
 
@@ -40,12 +43,20 @@ export function meanScores(all: readonly Scores[]): Scores {
     nvlink: mean("nvlink"),
     numa: mean("numa"),
     fabric: mean("fabric"),
+    weights: mean("weights"),
   };
 }
 
 /** The weighted mean, in [0,1]. */
 export function totalScore(scores: Scores): number {
-  const names: readonly ScoreName[] = ["spread", "packing", "nvlink", "numa", "fabric"];
+  const names: readonly ScoreName[] = [
+    "spread",
+    "packing",
+    "nvlink",
+    "numa",
+    "fabric",
+    "weights",
+  ];
   const sum = names.reduce((total, name) => total + WEIGHTS[name] * scores[name], 0);
   return sum / names.reduce((total, name) => total + WEIGHTS[name], 0);
 }

@@ -7,6 +7,7 @@ import { fingerprint } from "../catalog/fingerprint.ts";
 import type { NodeId, ReplicaId, ShardId } from "../ids.ts";
 import type { PlaceRequest } from "./fits.ts";
 import type { Placed } from "./place.ts";
+import { wantOf } from "./weights.ts";
 
 /** Longest part of a unit name that a model's name may take: systemd allows 255 in all. */
 const SLUG_LENGTH_MAX = 60;
@@ -27,14 +28,22 @@ export function shardId(replica: ReplicaId, rank: number): ShardId {
   return `${replica}-${rank}`;
 }
 
+export interface SpecOptions {
+  readonly stopTimeoutMs: number;
+  /** Which version of the source nodes fetch; empty: what they find. */
+  readonly weightsVersion: string;
+}
+
 /** The shards of a placement, by rank; rank 0 leads. */
 export function specsOf(
   request: PlaceRequest,
   placed: Placed,
   replica: ReplicaId,
-  stopTimeoutMs: number,
+  { stopTimeoutMs, weightsVersion }: SpecOptions,
 ): readonly PlacedShard[] {
   const { model, profile } = request;
+  // The simulated engine has no weights.
+  const weights = profile.engine === "sim" ? undefined : wantOf(model, weightsVersion);
   const [lead] = placed.seats;
   return placed.seats.map((seat, rank) => ({
     node: seat.candidate.name,
@@ -50,6 +59,7 @@ export function specsOf(
       engine: profile.engine,
       engineVersion: profile.engine_version,
       source: model.source,
+      ...(weights === undefined ? {} : { weights }),
       tp: profile.tp,
       pp: profile.pp,
       dp: profile.dp,
