@@ -62,10 +62,14 @@ export function identityOfSubjectAltName(subjectAltName: string | undefined): Id
   return found.length === 1 ? found[0] : undefined;
 }
 
-/** Reads what node:tls says of a peer; undefined when it showed none. */
-export function shownCertificate(certificate: PeerCertificate): ShownCertificate | undefined {
-  // An empty object stands for none.
-  if (certificate.serialNumber === undefined) return undefined;
+/**
+ * Reads what node:tls says of a peer; undefined when it showed none. Of a connection that has just
+ * ended it says null, whatever its types promise, and an empty object stands for no certificate.
+ */
+export function shownCertificate(
+  certificate: Partial<PeerCertificate> | null | undefined,
+): ShownCertificate | undefined {
+  if (!isShown(certificate)) return undefined;
   return {
     identity: identityBy(certificate.issuer.CN, certificate.subjectaltname),
     hosts: hostsOf(certificate.subjectaltname ?? ""),
@@ -73,6 +77,12 @@ export function shownCertificate(certificate: PeerCertificate): ShownCertificate
     notBefore: Date.parse(certificate.valid_from),
     notAfter: Date.parse(certificate.valid_to),
   };
+}
+
+function isShown(
+  certificate: Partial<PeerCertificate> | null | undefined,
+): certificate is PeerCertificate {
+  return certificate?.serialNumber !== undefined;
 }
 
 // Control signs as the fleet's authority. Whoever got hold of its key must not become an operator.

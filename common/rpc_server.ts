@@ -106,7 +106,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
       `Cannot listen on ${formatAddress(listen)}: without TLS only loopback is allowed`,
     );
   }
-  const handler = connectNodeAdapter({
+  const handler = guarded(connectNodeAdapter({
     routes: options.routes,
     ...(options.fallback === undefined ? {} : { fallback: fallbackOf(options, options.fallback) }),
     contextValues: (request) => createContextValues().set(PEER, peerOf(request)),
@@ -118,7 +118,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     ],
     acceptCompression: [],
     readMaxBytes: READ_BYTES_MAX,
-  });
+  }));
   const secure = tls === undefined ? undefined : http2.createSecureServer(
     {
       ...secureOptions(tls),
@@ -268,6 +268,20 @@ function fallbackOf(
     fallback(request, response, { ...peer, ...shown });
   };
 }
+
+/** One request that a handler fails on must not end the process, and with it everyone's streams. */
+function guarded(handler: NodeHandlerFn): NodeHandlerFn {
+  return (request, response) => {
+    try {
+      handler(request, response);
+    } catch (error) {
+      log.error("A request hit a bug", { error, path: request.url });
+      response.destroy();
+    }
+  };
+}
+
+type NodeHandlerFn = ReturnType<typeof connectNodeAdapter>;
 
 function peerOf(request: IncomingMessage | http2.Http2ServerRequest): Peer {
   const plain = { identity: undefined, certificate: undefined, address: "" };
