@@ -26,6 +26,8 @@ export class FakeRouter {
   quiet = false;
   /** Chance of a new request in each step. */
   rate = 0.3;
+  /** It has reported since it was last cut off: until then its lease has ended. */
+  #heard = false;
   #applied: Revision = NO_REVISION;
   #instance = 1;
   #endpoints = new Map<ReplicaId, { readonly node: NodeId; readonly draining: boolean }>();
@@ -61,6 +63,7 @@ export class FakeRouter {
 
   step(now: EpochMs, random: Random): void {
     this.#now = now;
+    if (this.cutOff) this.#heard = false;
     this.#requests = this.#requests.filter((request) => request.until > now);
     const open = [...this.#endpoints].filter(([, { draining }]) => !draining);
     if (this.quiet || open.length === 0 || !random.chance(this.rate)) return;
@@ -70,7 +73,7 @@ export class FakeRouter {
       node,
       sentAt: now,
       until: now + random.int(200, REQUEST_MS_MAX),
-      unheard: this.cutOff,
+      unheard: !this.#heard,
     });
   }
 
@@ -94,6 +97,7 @@ export class FakeRouter {
   }
 
   report(): Event {
+    this.#heard = true;
     const counts = new Map<ReplicaId, number>();
     for (const { replica } of this.#requests) counts.set(replica, (counts.get(replica) ?? 0) + 1);
     return {
