@@ -29,8 +29,8 @@ export interface FakeNode extends AsyncDisposable {
   /** Orders a shard; its engine is a shell that runs `script`. */
   start(script: string, spec?: Partial<ShardSpec>): Promise<ShardSpec>;
   stop(shardId: string, graceMs?: number): Promise<void>;
-  /** The shard once it is in that state. */
-  reached(shardId: string, kind: StateKind): Promise<Status>;
+  /** The shard once it is in that state; rejects when it is not within `waitMs`, 20 s left out. */
+  reached(shardId: string, kind: StateKind, waitMs?: number): Promise<Status>;
   /** Waits for words in a shard's log. */
   said(shardId: string, words: string): Promise<string>;
   /** Ends this agent, and begins another one with the same state. Engines go on. */
@@ -68,7 +68,8 @@ export async function openNode(): Promise<FakeNode> {
       const verdict = await parts.supervisor.stop(order);
       if (verdict.kind === "refused") throw new Error(verdict.detail);
     },
-    reached: (shardId, kind) => told.reached(() => parts.supervisor, shardId, kind),
+    reached: (shardId, kind, waitMs = WAIT_MS_MAX) =>
+      told.reached(() => parts.supervisor, { shardId, kind, waitMs }),
     async said(shardId, words) {
       let text = "";
       await eventually(`${shardId} says ${words}`, async () => {
@@ -106,15 +107,15 @@ class Told {
 
   async reached(
     supervisor: () => Supervisor,
-    shardId: string,
-    kind: StateKind,
+    wanted: { readonly shardId: string; readonly kind: StateKind; readonly waitMs: number },
   ): Promise<Status> {
+    const { shardId, kind, waitMs } = wanted;
     const find = () =>
       supervisor().statuses().find(({ shard }) => shard.spec.shardId === shardId)?.status;
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
       late.reject(new Error(`${shardId} is not ${kind} but ${JSON.stringify(find())}`));
-    }, WAIT_MS_MAX);
+    }, waitMs);
     try {
       while (true) {
         const status = find();

@@ -4,13 +4,16 @@ import { delay } from "@heddle/common/task";
 import { diagnose, type Diagnosis } from "../../core/diagnosis/diagnose.ts";
 import type { Evidence } from "../../core/diagnosis/evidence.ts";
 import { redactLine } from "../../core/redact_line.ts";
-import { boundLog } from "./log_file.ts";
+import { boundLog, fileSize } from "./log_file.ts";
 import { errorsFile, LogWatch } from "./log_watch.ts";
 
 const log = logger("agent", "logs");
 
 /** How often a running engine's log is read on, and its size looked at. */
 const LOOK_MS = 500;
+/** The same while it floods: a disk fills at a gigabyte a second. */
+const LOOK_FLOOD_MS = 50;
+const FLOOD_BYTES = 8 * 1024 * 1024;
 
 export interface FollowedProcess {
   readonly name: string;
@@ -37,12 +40,17 @@ export class ShardLogs {
       (line) => redactLine(line, secrets),
     );
     this.#watches.set(handle, watch);
+    let size = 0;
+    // The first look comes soon: what fails at once has said why, and what floods has begun to.
+    let floods = true;
     while (!signal.aborted) {
-      await delay(LOOK_MS, signal);
-      if (signal.aborted) return;
+      await delay(floods ? LOOK_FLOOD_MS : LOOK_MS, signal);
+      // Also when it is the last time: what was printed since the last look is not cut by anybody else.
       try {
-        await watch.look();
-        await boundLog(file);
+        if (!signal.aborted) await watch.look();
+        const now = await fileSize(file) ?? 0;
+        floods = now - size > FLOOD_BYTES;
+        size = await boundLog(file) ? 0 : now;
       } catch (error) {
         log.warning("Cannot follow a log", { file, error });
       }
