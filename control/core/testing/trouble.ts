@@ -1,4 +1,5 @@
 /** Random faults for a while; then everything is mended and left alone. */
+import { reach } from "../facts/node_state.ts";
 import type { Catalog } from "../catalog.ts";
 import { randomCatalog, type Scenario } from "./scenario.ts";
 import type { Simulation } from "./simulation.ts";
@@ -191,6 +192,8 @@ function forgetLost(sim: Simulation, node: string): void {
   if (sim.world.nodes.get(node)?.connected === true) {
     sim.dispatch({ kind: "stream_closed", node });
   }
+  // Control may have begun anew meanwhile, and then does not know yet: it would refuse.
+  if (reach(sim.world, node, sim.now) !== "lost") return;
   sim.say(`an operator forgets ${node}`);
   sim.dispatch({ kind: "forget_node", node, by: BY });
 }
