@@ -1,8 +1,7 @@
 /** What misbehaving engines leave behind: no process, no open file, no memory, and little on disk. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { join } from "node:path";
-import { delay } from "@heddle/common/task";
-import { type FakeNode, openNode } from "./supervisor_fake.ts";
+import { openNode } from "./supervisor_fake.ts";
 
 const WORKER = { rank: 1, shardCount: 2 };
 const MIB = 1024 ** 2;
@@ -37,23 +36,11 @@ async function openFiles(): Promise<number> {
   return Number(await shell(`ls /proc/${Deno.pid}/fd | wc -l`));
 }
 
-/** Looks at the node's disk until `signal` aborts; the most that there was, in bytes. */
-async function watchDisk(node: FakeNode, signal: AbortSignal): Promise<number> {
-  let most = 0;
-  while (!signal.aborted) {
-    most = Math.max(most, await bytesBelow(node.root));
-    await delay(20, signal);
-  }
-  return most;
-}
-
 Deno.test("an engine that floods its log with a gigabyte fills neither the disk nor the agent", async () => {
   await using node = await openNode();
   const before = Deno.memoryUsage().rss;
-  const stop = new AbortController();
-  const disk = watchDisk(node, stop.signal);
   const { shardId } = await node.start(
-    // It goes on once its log was cut: on a busy machine that is later than on an idle one.
+    // It goes on only while its log is cut, so that there are never more than 192 MiB of it.
     `n=0; while [ $n -lt 16 ]; do
        yes "$(printf '%0999d' 7)" | head -c 67108864; n=$((n+1))
        while [ "$(stat -c %s log)" -gt 134217728 ]; do sleep 0.05; done; done
@@ -61,13 +48,10 @@ Deno.test("an engine that floods its log with a gigabyte fills neither the disk 
     WORKER,
   );
   const failed = await node.reached(shardId, "failed", FLOOD_MS_MAX);
-  stop.abort();
   equal(failed.logTail.at(-1), "ValueError: at last");
   equal(failed.logTail.length, 50);
   const left = (await bytesBelow(node.root)) / MIB;
   ok(left < LOG_MIB_MAX + KEPT_MIB_MAX + 1, `${left} MiB are left`);
-  const most = await disk / MIB;
-  ok(most < 256, `${most} MiB at once: it is cut while it floods`);
   const grown = (Deno.memoryUsage().rss - before) / MIB;
   ok(grown < 256, `the agent has grown by ${grown} MiB`);
   deepEqual(await node.launcher.list(), []);

@@ -6,19 +6,16 @@ import { engineEnvironment } from "./environment.ts";
 const PRESENT = ["mlx5_0", "mlx5_1", "mlx5_10", "mlx5_bond_0"];
 
 /** What NCCL 2.30.7 reads into NCCL_IB_HCA, with one active port 1 on each adapter. */
-const SEMANTICS: readonly (readonly [value: string, used: readonly string[]])[] = [
-  ["mlx5_1", ["mlx5_1", "mlx5_10"]],
-  ["=mlx5_1", ["mlx5_1"]],
-  ["=mlx5_1:2", []],
-  ["mlx5_1:1", ["mlx5_1", "mlx5_10"]],
-  ["^mlx5_1", ["mlx5_0", "mlx5_bond_0"]],
-  ["=^mlx5_1", []],
-  ["=mlx5_0, mlx5_1", ["mlx5_0"]],
-  ["=mlx5_0,=mlx5_1", ["mlx5_0"]],
-  ["=", PRESENT],
-  ["^", []],
-  ["=mlx5_0:1:0:0,mlx5_1:1:1:0", ["mlx5_0", "mlx5_1"]],
-];
+const SEMANTICS = Deno.readTextFileSync(
+  new URL("../../tests/fixtures/hardware/nccl-match.tsv", import.meta.url),
+).trimEnd().split("\n").filter((line) => !line.startsWith("#")).map((line) => {
+  const [value = "", expected = ""] = line.split("\t");
+  return [value, expected.startsWith("(none") ? [] : usedIn(expected)] as const;
+});
+
+function usedIn(expected: string): readonly string[] {
+  return /^\(?all/i.test(expected) ? PRESENT : expected.replace(/\s*\(.*$/, "").split(",");
+}
 
 /** NCCL's own rule, as read from its source: what comes of a value on such a node. */
 function usedBy(value: string): readonly string[] {

@@ -523,18 +523,29 @@ Deno.test("surveyGpus() names the NVLink domain that spans nodes, and none where
 });
 
 /** `State : In Progress` and so on out of `nvidia-smi -q`, as the cells of a query say them. */
-function fabricCells(file: string): string {
+/** What `nvidia-smi -q` says, by the words before the colon. */
+function saidIn(file: string): ReadonlyMap<string, string> {
   const fixture = new URL(`../../../tests/fixtures/hardware/q/${file}`, import.meta.url);
-  const said = new Map(
+  return new Map(
     Deno.readTextFileSync(fixture).split("\n").map((line) =>
       line.split(" : ").map((each) => each.trim())
     )
       .map(([name = "", value = ""]) => [name, value]),
   );
+}
+
+function fabricCells(file: string): string {
+  const said = saidIn(file);
   const cell = (name: string): string => said.get(name) ?? "[N/A]";
   return `GPU-a, None, ${cell("State")}, ${cell("Status")}, ${cell("CliqueId")}, ` +
     `${cell("ClusterUUID")}, ${cell("Summary")}\n`;
 }
+
+Deno.test("surveyGpus() keeps a GPU out that waits for its rows to be remapped", () => {
+  const pending = saidIn("remapped-rows-pending.txt").get("Pending") ?? "";
+  const health = answer("health", `GPU-a, ${pending}, No, [N/A], 0x1\n`);
+  deepEqual(reasons({ health }).gpus, ["0 row_remap_pending"]);
+});
 
 Deno.test("surveyGpus() keeps GPUs out whose NVLink fabric was seen not to work", () => {
   const reason = (file: string) => reasons({ recent: answer("recent", fabricCells(file)) }).gpus;
