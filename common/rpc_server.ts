@@ -93,6 +93,8 @@ export interface RpcServer {
   reload(tls: TlsMaterial): void;
   /** Ends connections whose certificate is refused by now. Happens by itself every 10 s. */
   recheck(): void;
+  /** What the peers of this moment have shown, one for each connection. */
+  peers(): readonly ShownCertificate[];
   /** Stops accepting, gives streams `graceMs` to end, then ends them. */
   close(graceMs: number): Promise<void>;
 }
@@ -154,6 +156,10 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     reload(next) {
       secure?.setSecureContext(secureOptions(next));
     },
+    peers: () =>
+      secure === undefined ? [] : [...sessions].filter((session) => !session.destroyed)
+        .map(({ socket }) => shownCertificate(tlsOf(socket).getPeerCertificate()))
+        .filter((shown) => shown !== undefined),
     recheck() {
       for (const session of sessions) judge(session);
     },

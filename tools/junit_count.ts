@@ -43,6 +43,14 @@ export function formatCount({ passed, failed, skipped }: Count): string {
   return skipped > 0 ? `${line}, ${skipped} skipped` : line;
 }
 
+function sum(one: Count, other: Count): Count {
+  return {
+    passed: one.passed + other.passed,
+    failed: one.failed + other.failed,
+    skipped: one.skipped + other.skipped,
+  };
+}
+
 async function read(path: string): Promise<Count> {
   try {
     return countJunit(await Deno.readTextFile(path));
@@ -54,11 +62,13 @@ async function read(path: string): Promise<Count> {
 
 if (import.meta.main) {
   await runTool(async () => {
-    const [path, flag, status] = Deno.args;
-    if (path === undefined || flag !== "--status" || !/^\d+$/.test(status ?? "")) {
-      throw new Error("Usage: junit_count.ts REPORT --status EXIT_STATUS");
+    const [flag, status] = Deno.args.slice(-2);
+    const paths = Deno.args.slice(0, -2);
+    if (paths.length === 0 || flag !== "--status" || !/^\d+$/.test(status ?? "")) {
+      throw new Error("Usage: junit_count.ts REPORT… --status EXIT_STATUS");
     }
-    const count = judge(await read(path), Number(status));
+    const counts = await Promise.all(paths.map(read));
+    const count = judge(counts.reduce(sum), Number(status));
     say(formatCount(count));
     if (count.failed > 0) Deno.exitCode = 1;
   });

@@ -50,6 +50,7 @@ export async function startListeners(
   const refuses = (shown: ShownCertificate) =>
     struckWhy(seat.leadership?.loop.world().decisions.struck ?? new Map(), shown);
   const opened: RpcServer[] = [];
+  const certificates = () => opened.flatMap((server) => server.peers());
   const recheck = () => opened.forEach((server) => server.recheck());
   const serve = async (options: Omit<RpcServerOptions, "tls">) => {
     const server = await startRpcServer({ tls, refuses, ...options });
@@ -57,7 +58,7 @@ export async function startListeners(
     return server;
   };
   const adminRoutes = (to: ConnectRouter) => {
-    to.service(AdminService, operatorsOf(seat, realm));
+    to.service(AdminService, operatorsOf(seat, { realm, certificates }));
     to.service(CertificateService, strikesOf({ seat, realm }, recheck));
     to.service(TenancyService, tenancyOf(seat, { realm, store }));
   };
@@ -172,10 +173,17 @@ function routersOf(
   };
 }
 
-function operatorsOf(seat: Seat, realm: Realm): ServiceImpl<typeof AdminService> {
+function operatorsOf(
+  seat: Seat,
+  { realm, certificates }: {
+    readonly realm: Realm;
+    readonly certificates: () => readonly ShownCertificate[];
+  },
+): ServiceImpl<typeof AdminService> {
   const leader = () => seat.demand("failed_precondition");
   return adminRpc({
     realm,
+    certificates,
     logs: { read: (source, signal) => leader().logs.read(source, signal) },
     loop: {
       dispatch: (event) => leader().loop.dispatch(event),

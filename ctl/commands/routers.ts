@@ -3,6 +3,7 @@ import { formatDurationMs } from "@heddle/common/duration";
 import { type RouterView, RouterViewSchema } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../client.ts";
 import { listCommand } from "../command.ts";
+import { certificateEnds } from "./nodes/list.ts";
 import { toRecord } from "../record.ts";
 import type { Listing } from "../table.ts";
 
@@ -17,6 +18,10 @@ function routerListing(routers: readonly RouterView[]): Listing<RouterView> {
   return {
     rows: routers,
     empty: "No router has reported",
+    footer: (all) => {
+      const lines = all.flatMap(certificateEnds);
+      return lines.length === 0 ? "" : `\nProblems:\n${lines.join("")}`;
+    },
     record: (router) => toRecord(RouterViewSchema, router),
     columns: [
       { title: "ROUTER", cell: (router) => router.name },

@@ -21,6 +21,8 @@ export interface LabOptions {
   readonly artefacts: string;
   readonly cgroup: string;
   readonly say: (line: string) => void;
+  /** True where a scenario is to leave out what costs time and is proved by its other steps. */
+  readonly quick: boolean;
 }
 
 export interface NodeSpec {
@@ -68,6 +70,10 @@ export class Lab implements AsyncDisposable {
   /** Where a node's described hardware lies: `sys/` and `nvidia-smi`. The node sees what changes. */
   hardwareFolder(node: string): string {
     return join(PLACE, "nodes", node, "hardware");
+  }
+
+  get quick(): boolean {
+    return this.#options.quick;
   }
 
   get nodes(): readonly LabNode[] {

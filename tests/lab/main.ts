@@ -1,13 +1,19 @@
 /**
  * `deno task lab [SCENARIO…|all]`: a fleet of real systemd nodes on this machine. Each scenario runs
  * in namespaces of its own, with nothing but its own network, and leaves nothing behind.
+ *
+ * `--ci` runs those that every change has to pass, in a short form, where the machine can; elsewhere
+ * it says why not, reports them as skipped, and exits with 0.
  */
 import { join } from "node:path";
+import { errorText } from "@heddle/proto/error";
 import { ROOT } from "../../tools/repository.ts";
 import { runTool, say } from "../../tools/say.ts";
+import { prepareFleet } from "./fleet.ts";
 import { openBase, removeOtherBases } from "./machine/base.ts";
 import { prepareHost } from "./machine/host.ts";
 import { countSteps, formatJunit, formatTable } from "./run/report.ts";
+import { runsHere } from "./machine/runs_here.ts";
 import { readResult, type ScenarioResult } from "./run/result.ts";
 import { beginRun, cleanUpAfterOthers, endRun, type RunRecord } from "./run/run_record.ts";
 import { SCENARIOS } from "./scenarios.ts";
@@ -17,31 +23,81 @@ const ARTEFACTS = join(ROOT, ".heddle/lab");
 /** A scenario that is over its time still saves what its nodes wrote down. */
 const SAVE_MS_MAX = 60_000;
 
+/** What `--ci` runs. */
+const CI_SCENARIOS: readonly string[] = ["onboard", "preflight", "upgrade"];
+
+/** With `--ci` none is begun later: all of them are to be over within ten minutes. */
+const CI_BEGIN_MS_MAX = 360_000;
+
 interface Place {
   readonly base: string;
   readonly run: RunRecord;
+  /** Scenarios leave out what costs time and is proved by others. */
+  readonly quick: boolean;
 }
 
 async function main(args: readonly string[]): Promise<void> {
   if (args.length === 0) return say(usage());
+  if (args.includes("--ci")) return await runCi();
   const names = args.includes("all") ? Object.keys(SCENARIOS) : args;
   for (const name of names) {
     if (SCENARIOS[name] === undefined) {
       throw new Error(`There is no scenario "${name}"\n\n${usage()}`);
     }
   }
+  const place = await openPlace(false);
+  const results: ScenarioResult[] = [];
+  try {
+    for (const name of names) results.push(await runScenario(name, place));
+  } finally {
+    await endRun(place.run);
+  }
+  await report(results);
+}
+
+async function openPlace(quick: boolean): Promise<Place> {
   await prepareHost(say);
   const cache = cacheFolder();
   const others = await cleanUpAfterOthers(cache);
   const base = await openBase(cache, say);
   if (others === 0) await removeOtherBases(cache, base);
-  const run = await beginRun(cache);
+  return { base, run: await beginRun(cache), quick };
+}
+
+async function runCi(): Promise<void> {
+  const startedAt = performance.now();
+  let place: Place;
+  try {
+    place = await openPlace(true);
+    await prepareFleet();
+  } catch (error) {
+    return await report(CI_SCENARIOS.map((name) => skipped(name, errorText(error))));
+  }
   const results: ScenarioResult[] = [];
   try {
-    for (const name of names) results.push(await runScenario(name, { base, run }));
+    const why = await runsHere(place.base);
+    for (const name of CI_SCENARIOS) {
+      const ms = performance.now() - startedAt;
+      if (why !== undefined) results.push(skipped(name, why));
+      else if (ms > CI_BEGIN_MS_MAX) {
+        const text = `this machine has taken ${Math.round(ms / 1_000)} s for those before it`;
+        results.push(skipped(name, text));
+      } else results.push(await runScenario(name, place));
+    }
   } finally {
-    await endRun(run);
+    await endRun(place.run);
   }
+  await report(results);
+}
+
+function skipped(name: string, why: string): ScenarioResult {
+  const reason = why.split("\n")[0] ?? why;
+  say(`The lab's ${name} is skipped: ${reason}`);
+  return { name, ms: 0, steps: [], skipped: reason };
+}
+
+async function report(results: readonly ScenarioResult[]): Promise<void> {
+  await Deno.mkdir(ARTEFACTS, { recursive: true });
   await Deno.writeTextFile(join(ARTEFACTS, "junit.xml"), formatJunit(results));
   say(`\n${formatTable(results)}\n`);
   const { passed, failed } = countSteps(results);
@@ -49,7 +105,7 @@ async function main(args: readonly string[]): Promise<void> {
   if (failed > 0) Deno.exitCode = 1;
 }
 
-async function runScenario(name: string, { base, run }: Place): Promise<ScenarioResult> {
+async function runScenario(name: string, { base, run, quick }: Place): Promise<ScenarioResult> {
   const scenario = SCENARIOS[name];
   if (scenario === undefined) throw new Error(`There is no scenario "${name}"`);
   say(`${name}: ${scenario.title}`);
@@ -64,7 +120,7 @@ async function runScenario(name: string, { base, run }: Place): Promise<Scenario
       ...["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"],
       ...[Deno.execPath(), "run", "-P=lab", "--quiet", "--no-prompt"],
       join(ROOT, "tests/lab/run/inside.ts"),
-      ...[name, base, run.cgroup, artefacts, resultFile],
+      ...[name, base, run.cgroup, artefacts, resultFile, quick ? "quick" : "whole"],
     ],
     // Its end tells the scenario that this process is gone.
     stdin: "piped",

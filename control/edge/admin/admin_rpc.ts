@@ -1,6 +1,7 @@
 /** Operators' side of control: what there is, why, and their decisions. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AdminService } from "@heddle/proto/gen/admin";
+import type { ShownCertificate } from "@heddle/common/identity";
 import { VERSION } from "@heddle/common/version";
 import type { CatalogApplied, OperatorEvent } from "../../core/event.ts";
 import { explainModel } from "../../core/views/explain.ts";
@@ -10,6 +11,7 @@ import { viewReplicas } from "../../core/views/replicas.ts";
 import { viewRouters } from "../../core/views/routers.ts";
 import type { World } from "../../core/world.ts";
 import { operatorName, type Realm } from "../caller.ts";
+import { daysLeft } from "../identity/days_left.ts";
 import type { Standing } from "../lease/elector.ts";
 import { whoLeads } from "../lease/standby.ts";
 import type { LogRequests } from "../log_requests.ts";
@@ -42,6 +44,8 @@ export interface AdminRpcOptions {
   };
   /** From the store. Throws while this control does not lead. */
   readonly audit: OperatorRpcOptions["audit"];
+  /** What agents and routers show at this moment. */
+  readonly certificates?: () => readonly ShownCertificate[];
   /** Told after an operator applied a catalog, so that an older file does not undo it. */
   readonly superseded: () => Promise<void>;
 }
@@ -57,7 +61,13 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
     },
     listNodes(_request, context) {
       by(context);
-      return { nodes: viewNodes(loop.world(), loop.now()).map(encodeNode) };
+      const shown = options.certificates?.() ?? [];
+      const left = (name: string) =>
+        leftOf(daysLeft(shown, { role: "agent", names: [name], now: Date.now() }));
+      return {
+        nodes: viewNodes(loop.world(), loop.now())
+          .map((node) => ({ ...encodeNode(node), ...left(node.name) })),
+      };
     },
     listModels(_request, context) {
       by(context);
@@ -72,7 +82,16 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
     },
     listRouters(_request, context) {
       by(context);
-      return { routers: viewRouters(loop.world(), loop.now()).map(encodeRouter) };
+      const shown = options.certificates?.() ?? [];
+      // As demandRouter has it: of all of a host's, or of each.
+      const left = (name: string) => {
+        const names = [name, name.split("/")[0] ?? name, name.replace("/", "-")];
+        return leftOf(daysLeft(shown, { role: "router", names, now: Date.now() }));
+      };
+      return {
+        routers: viewRouters(loop.world(), loop.now())
+          .map((router) => ({ ...encodeRouter(router), ...left(router.name) })),
+      };
     },
     explain({ model }, context) {
       by(context);
@@ -97,6 +116,10 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
       }
     },
   };
+}
+
+function leftOf(days: number | undefined) {
+  return days === undefined ? {} : { certificateDaysLeft: days };
 }
 
 /** A standby answers this and nothing else: it says whom to ask. */

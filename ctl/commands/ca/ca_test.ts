@@ -214,6 +214,7 @@ Deno.test("status lists the newest certificate of every holder", async () => {
     deepEqual(rows.map(({ role, name, days_left }) => [role, name, days_left]), [
       ["root", "prod", 3_649],
       ["issuing", "prod", 729],
+      ["fleet", "prod", 729],
       ["agent", "gpu-1", 9],
       ["operator", "ada", 89],
     ]);

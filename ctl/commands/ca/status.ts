@@ -4,7 +4,14 @@ import { type CertificateFacts, readCertificate } from "@heddle/common/pki";
 import type { CtlContext } from "../../command.ts";
 import { FORM_ALIASES, FORM_FLAGS, type FormFlags, outputOf } from "../../command.ts";
 import { type Listing, writeListing } from "../../table.ts";
-import { DAY_MS, hasRootKey, type Issued, openAuthority, readIssued } from "./authority.ts";
+import {
+  type Authority,
+  DAY_MS,
+  hasRootKey,
+  type Issued,
+  openAuthority,
+  readIssued,
+} from "./authority.ts";
 
 /** One certificate of the list. */
 interface CertificateRow {
@@ -31,6 +38,7 @@ export const status = buildCommand({
     const rows = [
       authorityRow("root", authority.cluster, root, root),
       authorityRow("issuing", authority.cluster, issuing, root),
+      ...fleetRow(authority, root),
       ...newestOfEach(await readIssued(folder)),
     ];
     writeListing(this.io, certificateListing(rows, Date.now()), outputOf(flags));
@@ -47,6 +55,11 @@ function authorityRow(
   issuer: CertificateFacts,
 ): CertificateRow {
   return { role, name, serial: own.serial, issuer: issuer.serial, notAfter: own.notAfter };
+}
+
+function fleetRow({ cluster, fleet }: Authority, root: CertificateFacts) {
+  if (fleet === undefined) return [];
+  return [authorityRow("fleet", cluster, readCertificate(fleet.certificatePem), root)];
 }
 
 /** The certificate given out last to each holder, the one that ends first on top. */

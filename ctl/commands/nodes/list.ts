@@ -80,6 +80,18 @@ function decisionOf(node: NodeView): string {
   return `${what} by ${node.decidedBy}${why}`;
 }
 
+/** A line for a certificate that should have been renewed by now. */
+export function certificateEnds(
+  { name, certificateDaysLeft: days }: Pick<NodeView, "name" | "certificateDaysLeft">,
+): readonly string[] {
+  return days === undefined ? [] : [
+    `  ${name}: its certificate ends in ${days} day${
+      days === 1 ? "" : "s"
+    } and was not renewed → ` +
+    "see the log of its agent or router; ansible-playbook site.yml renews it\n",
+  ];
+}
+
 /** Problems of nodes and of what is on them, a line each; empty when there are none. */
 export function formatProblems(nodes: readonly NodeView[]): string {
   const lines = nodes.flatMap((node) => {
@@ -96,10 +108,11 @@ export function formatProblems(nodes: readonly NodeView[]): string {
         engine.problems.map((problem) => ({ part: ` engine ${engine.name}`, problem }))
       ),
     ];
-    return parts.map(({ part, problem }) => {
+    const told = parts.map(({ part, problem }) => {
       const remedy = problem.remedy === "" ? "" : ` → ${problem.remedy}`;
       return `  ${visible(`${node.name}${part}: ${problem.reason}: ${problem.detail}${remedy}`)}\n`;
     });
+    return [...told, ...certificateEnds(node)];
   });
   return lines.length === 0 ? "" : `\nProblems:\n${lines.join("")}`;
 }

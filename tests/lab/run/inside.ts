@@ -6,7 +6,7 @@ import { Lab } from "../lab.ts";
 import { type ScenarioResult, writeResult } from "./result.ts";
 import { SCENARIOS } from "../scenarios.ts";
 
-const [name = "", base = "", cgroup = "", artefacts = "", resultFile = ""] = Deno.args;
+const [name = "", base = "", cgroup = "", artefacts = "", resultFile = "", form] = Deno.args;
 
 // main.ts holds the other end: when it is gone, nobody waits for this.
 async function endWithStarter(): Promise<void> {
@@ -25,7 +25,7 @@ async function runScenario(): Promise<ScenarioResult> {
   if (scenario === undefined) throw new Error(`There is no scenario "${name}"`);
   const startedAt = performance.now();
   let failure: string | undefined;
-  await using lab = await Lab.open({ base, cgroup, artefacts, say });
+  await using lab = await Lab.open({ base, cgroup, artefacts, say, quick: form === "quick" });
   const late = Promise.withResolvers<never>();
   // Ended here and not from outside, so that its nodes' journals are saved.
   const timer = setTimeout(() => {

@@ -4,7 +4,7 @@ import type { ScenarioResult, StepResult } from "./result.ts";
 /** A line for each scenario and step, with how long it took. */
 export function formatTable(results: readonly ScenarioResult[]): string {
   const rows = results.flatMap((result) => [
-    [result.name, seconds(result.ms), result.failure === undefined ? "ok" : "FAILED"],
+    [result.name, seconds(result.ms), wordOf(result)],
     ...result.steps.map((step) => [
       `  ${step.name}`,
       seconds(step.ms),
@@ -17,6 +17,11 @@ export function formatTable(results: readonly ScenarioResult[]): string {
   ).join("\n");
 }
 
+function wordOf({ failure, skipped }: ScenarioResult): string {
+  if (skipped !== undefined) return `skipped: ${skipped}`;
+  return failure === undefined ? "ok" : "FAILED";
+}
+
 /** How many steps passed and failed. A scenario that failed outside of its steps is one more. */
 export function countSteps(results: readonly ScenarioResult[]): { passed: number; failed: number } {
   const cases = results.flatMap(casesOf);
@@ -27,6 +32,7 @@ export function countSteps(results: readonly ScenarioResult[]): { passed: number
 /** One suite for each scenario, one case for each step. */
 export function formatJunit(results: readonly ScenarioResult[]): string {
   const suites = results.map((result) => {
+    if (result.skipped !== undefined) return skippedSuite(result.name, result.skipped);
     const cases = casesOf(result);
     const failures = cases.filter(({ failure }) => failure !== undefined).length;
     const inside = cases.map((step) => {
@@ -50,7 +56,15 @@ export function formatJunit(results: readonly ScenarioResult[]): string {
   }\n</testsuites>\n`;
 }
 
-function casesOf({ name, ms, steps, failure }: ScenarioResult): readonly StepResult[] {
+function skippedSuite(name: string, why: string): string {
+  const suite = `lab.${escape(name)}`;
+  return `  <testsuite name="${suite}" tests="1" failures="0" skipped="1">\n` +
+    `    <testcase name="${suite} as a whole" classname="${suite}">\n` +
+    `      <skipped message="${escape(why)}"/>\n    </testcase>\n  </testsuite>`;
+}
+
+function casesOf({ name, ms, steps, failure, skipped }: ScenarioResult): readonly StepResult[] {
+  if (skipped !== undefined) return [];
   const told = steps.some((step) => step.failure !== undefined);
   if (steps.length > 0 && (failure === undefined || told)) return steps;
   return [...steps, { name: `${name} as a whole`, ms, failure }];

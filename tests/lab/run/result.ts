@@ -12,6 +12,7 @@ const resultSchema = z.object({
   ms: z.number(),
   steps: z.array(stepSchema),
   failure: z.string().optional(),
+  skipped: z.string().optional(),
 });
 
 export interface StepResult {
@@ -26,6 +27,8 @@ export interface ScenarioResult {
   readonly ms: number;
   readonly steps: readonly StepResult[];
   readonly failure?: string | undefined;
+  /** Why it was not run; undefined when it was. */
+  readonly skipped?: string | undefined;
 }
 
 export async function writeResult(file: string, result: ScenarioResult): Promise<void> {

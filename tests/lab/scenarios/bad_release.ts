@@ -8,7 +8,7 @@ import type { Scenario } from "../scenario.ts";
 
 export const badRelease: Scenario = {
   title: "a release that does not run is put back on the first node, and stops there",
-  limitMs: 1_200_000,
+  limitMs: 2_400_000,
   prepare: prepareFleet,
   run,
 };

@@ -10,7 +10,7 @@ import { waitFor } from "../wait_for.ts";
 
 export const certificates: Scenario = {
   title: "a certificate is renewed by itself, one expires, one is struck: engines and traffic stay",
-  limitMs: 900_000,
+  limitMs: 1_800_000,
   prepare: prepareFleet,
   run,
 };

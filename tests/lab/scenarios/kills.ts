@@ -8,7 +8,7 @@ import { waitFor } from "../wait_for.ts";
 
 export const kills: Scenario = {
   title: "control, agents and a router are killed under traffic: each comes back, engines stay",
-  limitMs: 900_000,
+  limitMs: 1_800_000,
   prepare: prepareFleet,
   run,
 };

@@ -9,7 +9,7 @@ import { waitFor } from "../wait_for.ts";
 export const nodeLoss: Scenario = {
   title:
     "a node is cut off: unreachable, lost, rebuilt on its fabric; back, its old engine goes first",
-  limitMs: 900_000,
+  limitMs: 1_800_000,
   prepare: prepareFleet,
   run,
 };

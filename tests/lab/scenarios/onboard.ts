@@ -7,7 +7,7 @@ import type { Scenario } from "../scenario.ts";
 
 export const onboard: Scenario = {
   title: "a fleet of five bare machines is onboarded and serves; a second run changes nothing",
-  limitMs: 900_000,
+  limitMs: 1_800_000,
   prepare: prepareFleet,
   run,
 };
@@ -25,10 +25,12 @@ async function run(lab: Lab): Promise<void> {
     "five machines boot",
     () => fleetOf(lab, { catalog: GIANT, values: { heddle_firewall: true } }),
   );
-  await lab.step("a check on bare machines passes and changes nothing", async () => {
-    await fleet.play("site.yml", "--check");
-    for (const { name } of lab.nodes) equal(await has(fleet, name, "/opt/heddle"), false, name);
-  });
+  if (!lab.quick) {
+    await lab.step("a check on bare machines passes and changes nothing", async () => {
+      await fleet.play("site.yml", "--check");
+      for (const { name } of lab.nodes) equal(await has(fleet, name, "/opt/heddle"), false, name);
+    });
+  }
   await lab.step("the playbook onboards them", () => fleet.play("site.yml"));
   await lab.step("nothing of systemd has failed", async () => {
     for (const node of lab.nodes) {
@@ -51,6 +53,7 @@ async function run(lab: Lab): Promise<void> {
   await lab.step("a second run changes nothing", async () => {
     deepEqual(await fleet.changesOf("site.yml"), {});
   });
+  if (lab.quick) return;
   await lab.step("and neither does a check", async () => {
     deepEqual(await fleet.changesOf("site.yml", "--check"), {});
   });

@@ -7,7 +7,7 @@ import type { Scenario } from "../scenario.ts";
 
 export const preflight: Scenario = {
   title: "what is wrong with machines is told in words, all of it, before anything is changed",
-  limitMs: 600_000,
+  limitMs: 900_000,
   prepare: prepareFleet,
   run,
 };

@@ -8,7 +8,7 @@ import { waitFor } from "../wait_for.ts";
 
 export const removeNode: Scenario = {
   title: "a node is drained, cleaned and removed under traffic, and added back; certificates renew",
-  limitMs: 1_200_000,
+  limitMs: 2_400_000,
   prepare: prepareFleet,
   run,
 };

@@ -9,7 +9,7 @@ import { Traffic } from "../traffic.ts";
 
 export const upgrade: Scenario = {
   title: "control, routers and nodes are upgraded under traffic: no request fails, engines stay",
-  limitMs: 1_200_000,
+  limitMs: 2_400_000,
   prepare: prepareFleet,
   run,
 };
@@ -42,6 +42,7 @@ async function run(lab: Lab): Promise<void> {
     await expectVersion(fleet, NEXT);
     deepEqual(await fleet.ready("giant"), first);
   });
+  if (lab.quick) return;
   await lab.step("a second run changes nothing", async () => {
     deepEqual(await fleet.changesOf("upgrade.yml", "--extra-vars", distOf(next)), {});
   });
