@@ -207,7 +207,7 @@ export class Endpoints {
       return [{
         inFlight: replica.load.all,
         capacity: replica.capacity(capacity),
-        waiting: present.waiting,
+        standing: present.standing,
         kvUsage: present.kvUsage,
       }];
     });

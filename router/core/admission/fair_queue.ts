@@ -83,10 +83,6 @@ export class FairQueue<T extends Queued> {
     if (line !== undefined) line.start += tokens;
   }
 
-  *[Symbol.iterator](): IterableIterator<T> {
-    for (const { waiting } of this.#lines.values()) yield* waiting;
-  }
-
   #first(): Line<T> | undefined {
     let first: Line<T> | undefined;
     for (const line of this.#lines.values()) {

@@ -199,7 +199,9 @@ export class ModelQueue {
       const { peak, inFlight } = this.#lines[each];
       // What is in flight now counts as seen: a long answer is as much of a peak as many short ones.
       peak.saw(inFlight, now);
-      free += Math.max(0, peak.at(now) - inFlight);
+      const most = peak.at(now);
+      // The next peak is as likely to be a little higher as lower.
+      free += Math.max(0, most + Math.sqrt(most) - inFlight);
     }
     return Math.min(free, capacity * HEADROOM_SHARE_MAX);
   }

@@ -90,8 +90,9 @@ export class Replica {
     if ((sample.prefixQueries ?? 0) < (before?.prefixQueries ?? 0)) this.prefixes.clear();
     if (sample.kvTokens !== undefined) this.prefixes.fit(sample.kvTokens);
     this.load.observe(sample, now);
-    const { running, waiting } = sample;
-    this.#capacity = heard(this.#capacity, { running, waiting, inFlight: this.load.all });
+    const { running, waiting, kvUsage } = sample;
+    const inFlight = this.load.all;
+    this.#capacity = heard(this.#capacity, { running, waiting, kvUsage, inFlight });
   }
 
   /** Requests in flight at which it is full. */

@@ -43,6 +43,8 @@ export interface LoadPresent {
   readonly oldestPendingMs: number;
   /** Requests that wait inside the engine, carried forward; undefined when it does not say. */
   readonly waiting: number | undefined;
+  /** Those that waited at both of its last two words: a queue that stands, not a moment's. */
+  readonly standing: number | undefined;
   readonly kvUsage: number | undefined;
   readonly firstToken: FirstTokenLine;
 }
@@ -50,6 +52,8 @@ export interface LoadPresent {
 interface Told {
   readonly sample: EngineSample;
   readonly at: number;
+  /** What waited at the time before. */
+  readonly waitedBefore: number;
   /** What was in flight and reserved when the engine was asked. */
   readonly inFlight: number;
   readonly reserved: number;
@@ -118,7 +122,13 @@ export class ReplicaLoad {
 
   /** Takes what the engine said at `now`. */
   observe(sample: EngineSample, now: number): void {
-    this.#told = { sample, at: now, inFlight: this.all, reserved: this.#allReserved };
+    this.#told = {
+      sample,
+      at: now,
+      waitedBefore: this.#told?.sample.waiting ?? 0,
+      inFlight: this.all,
+      reserved: this.#allReserved,
+    };
   }
 
   /** Everything at `now`. What the engine said more than `staleMs` ago is not known any more. */
@@ -136,6 +146,7 @@ export class ReplicaLoad {
       backlogTokens: this.#backlog,
       oldestPendingMs: oldest === undefined ? 0 : Math.max(0, now - oldest.sentAt),
       waiting: told && this.#waiting(told),
+      standing: told && this.#standing(told),
       kvUsage: told && this.#kvUsage(told),
       firstToken: lineOf(this.#firstTokens, now, usual),
     };
@@ -154,6 +165,13 @@ export class ReplicaLoad {
   #waiting({ sample, inFlight }: Told): number | undefined {
     if (sample.waiting === undefined) return undefined;
     return Math.max(0, sample.waiting + this.all - inFlight);
+  }
+
+  /** What ended since made room for those that waited; what came since may not have to wait. */
+  #standing({ sample, waitedBefore, inFlight }: Told): number | undefined {
+    if (sample.waiting === undefined) return undefined;
+    const since = Math.min(0, this.all - inFlight);
+    return Math.max(0, Math.min(sample.waiting, waitedBefore) + since);
   }
 
   #kvUsage({ sample, reserved }: Told): number | undefined {

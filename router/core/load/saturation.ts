@@ -7,7 +7,8 @@
 export interface ReplicaFullness {
   readonly inFlight: number;
   readonly capacity: number;
-  readonly waiting: number | undefined;
+  /** Requests that stand in the engine's queue. */
+  readonly standing: number | undefined;
   readonly kvUsage: number | undefined;
 }
 
@@ -46,6 +47,6 @@ function saturationOf(replica: ReplicaFullness, targets: SaturationTargets): num
   return Math.max(
     replica.inFlight / replica.capacity,
     (replica.kvUsage ?? 0) / targets.kvUsage,
-    (replica.waiting ?? 0) / targets.waiting,
+    (replica.standing ?? 0) / targets.waiting,
   );
 }

@@ -34,6 +34,7 @@ export function candidate(
     backlogTokens: 0,
     oldestPendingMs: 0,
     waiting: undefined,
+    standing: undefined,
     kvUsage: undefined,
     firstToken: { constantMs: 50, msPerToken: 0.1 },
     breaker: CLOSED,
