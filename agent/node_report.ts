@@ -24,6 +24,7 @@ import { readHostLoad } from "./edge/hardware/host.ts";
 import { encodeLoad, encodeReport, encodeUnreadable } from "./edge/session/encode.ts";
 import type { EngineSurvey, EngineVersions } from "./edge/engine/versions.ts";
 import type { Discovery } from "./inventory.ts";
+import { ProblemLog } from "./supervision/problem_log.ts";
 import type { UsageWatch } from "./supervision/usage_watch.ts";
 import type { Supervisor } from "./supervisor.ts";
 
@@ -46,6 +47,7 @@ export class NodeReport {
   #hcaFacts: readonly Hca[] = [];
   #managementInterface = "";
   #problemReasons: readonly string[] = [];
+  readonly #problemLog = new ProblemLog();
   #discoverySeconds = 0;
 
   constructor(options: NodeReportOptions) {
@@ -178,6 +180,11 @@ export class NodeReport {
     this.#gpuFacts = seen.gpus;
     this.#hcaFacts = seen.hcas;
     this.#gpus = new Map(seen.gpus.map(({ index, uuid }) => [index, uuid]));
+    this.#problemLog.tell([
+      { part: "node", problems: seen.problems },
+      ...seen.gpus.map(({ index, problems }) => ({ part: `GPU ${index}`, problems })),
+      ...seen.hcas.map(({ name, port, problems }) => ({ part: `${name}:${port}`, problems })),
+    ]);
     this.#problemReasons = [seen, ...seen.gpus, ...seen.hcas]
       .flatMap(({ problems }) => problems.map(({ reason }) => reason));
   }
