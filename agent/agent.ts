@@ -9,12 +9,10 @@ import { connectRpc } from "@heddle/common/rpc_client";
 import { delay, spawnTask } from "@heddle/common/task";
 import { Commands } from "./commands.ts";
 import { type Config, controlUrls, type EngineConfig } from "./config.ts";
-import type { Shard } from "./core/shard/shard.ts";
 import { openBootMemory } from "./edge/boot_memory.ts";
 import { EngineVersions, PROBE_SECONDS_MAX } from "./edge/engine/versions.ts";
 import { homeOf, openLauncher } from "./edge/launcher/choose.ts";
 import type { Launcher } from "./edge/launcher/launcher.ts";
-import { limitWarnings, readLimits } from "./edge/launcher/limits.ts";
 import { readBootId } from "./edge/launcher/shim.ts";
 import { lockState } from "./edge/state_lock.ts";
 import type { TimedCall } from "./edge/hardware/timed_nvidia_smi.ts";
@@ -28,14 +26,17 @@ import { adapterOf } from "./engines/adapters.ts";
 import { basicEnvironment, type NodeEnvironment } from "./engines/environment.ts";
 import type { Inventory } from "@heddle/proto/gen/types";
 import { inspectHardware } from "./discovery/inspect.ts";
-import { createDiscovery, type Discovery, type DiscoveryOptions } from "./inventory.ts";
+import { createDiscovery, type DiscoveryOptions } from "./inventory.ts";
 import { sendLog } from "./log_sources.ts";
 import { hardwareMetrics } from "./hardware_metrics.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
-import { fitGpus } from "./discovery/fit_gpus.ts";
-import { evidenceOf, inTime } from "./discovery/evidence_of.ts";
-import { prepare, type Prepared } from "./prepare.ts";
+import { evidenceOf } from "./discovery/evidence_of.ts";
+import { prepareHere } from "./supervision/prepare_here.ts";
+import type { NodeWeights } from "./weights/node_weights.ts";
+import { openWeights } from "./weights/open_weights.ts";
+import { answerRequest } from "./weights/requests.ts";
+import { usedBy } from "./core/weights/users.ts";
 import { UsageWatch } from "./supervision/usage_watch.ts";
 import { Supervisor } from "./supervisor.ts";
 
@@ -54,6 +55,8 @@ export interface AgentOptions {
   readonly node: string;
   /** Absolute path of heddle-shim. */
   readonly shim: string;
+  /** Absolute path of heddle-fetch. */
+  readonly fetch: string;
   readonly nvidiaSmi: string | undefined;
 }
 
@@ -65,6 +68,7 @@ export interface Agent {
   readonly store: ShardStore;
   readonly launcher: Launcher;
   readonly usage: UsageWatch;
+  readonly weights: NodeWeights;
 }
 
 /** What is told when something changes; a session sets it. */
@@ -97,7 +101,8 @@ export async function buildAgent(
   await store.open();
   const launcher = await openLauncher({
     kind: config.launcher,
-    stateDirectory: config.state_directory,
+    // Below it only what belongs to shards: what fetches is nobody's stray.
+    stateDirectory: join(config.state_directory, "shards"),
     shim,
     user: config.engine_user,
   });
@@ -120,7 +125,17 @@ export async function buildAgent(
       return evidenceOf(shard, where, signal);
     },
     prepare: (shard, signal) =>
-      prepareHere(shard, { options, address, store, engines, discovery, report }, signal),
+      prepareHere(shard, {
+        config,
+        shim,
+        address,
+        engines,
+        discovery,
+        gpuFacts: () => report.gpuFacts,
+        environment: () => environmentFor(config, store, report.managementInterface),
+        weights,
+        fetching: (progress) => supervisor.fetching(shard.spec.shardId, progress),
+      }, signal),
   });
   const supervisor: Supervisor = new Supervisor({
     store,
@@ -133,6 +148,17 @@ export async function buildAgent(
     onStatus: (shard, status) => listeners.onStatus(shard, status),
   });
   const usage = usageWatch(launcher, supervisor);
+  const weights: NodeWeights = openWeights({
+    config: config.weights,
+    launcher: config.launcher,
+    stateDirectory: config.state_directory,
+    modelDir: config.model_dirs[0] ?? "",
+    shim,
+    program: options.fetch,
+    makeHandle,
+    now: Date.now,
+    onChange: () => listeners.onEngines(),
+  });
   const report: NodeReport = new NodeReport({
     node: options.node,
     bootId,
@@ -142,39 +168,9 @@ export async function buildAgent(
     engines,
     supervisor,
     usage,
+    weights,
   });
-  return { supervisor, engines, report, store, launcher, usage };
-}
-
-async function prepareHere(
-  shard: Shard,
-  node: {
-    readonly options: AgentOptions;
-    readonly address: string;
-    readonly store: ShardStore;
-    readonly engines: EngineVersions;
-    readonly discovery: Discovery;
-    readonly report: NodeReport;
-  },
-  signal: AbortSignal,
-): Promise<Prepared> {
-  const { options, address, store, engines, discovery, report } = node;
-  const { config } = options;
-  // A shard that an earlier agent prepared is asked for before the engines were looked at.
-  await Promise.race([engines.looked, aborted(signal)]);
-  await warnOfLimits(shard, options);
-  return await prepare(shard, {
-    address,
-    modelDirs: config.model_dirs,
-    engines: engines.survey.engines,
-    gpus: () => fitGpus(shard, report.gpuFacts, discovery, signal),
-    environmentOf: (engine) => ({
-      ...environmentFor(config, store, report.managementInterface),
-      ofEngine: config.engines.find(({ name, path }) =>
-        name === engine.name && path === engine.path
-      )?.env ?? {},
-    }),
-  });
+  return { supervisor, engines, report, store, launcher, usage, weights };
 }
 
 function usageWatch(launcher: Launcher, supervisor: Supervisor): UsageWatch {
@@ -209,17 +205,19 @@ export async function runAgent(
     counts.nvidiaSmi.observe({ call, outcome }, seconds);
   listeners.onEngines = () => session.nudge();
   // Shards first: they need no engine to be looked at, and somebody may be using them.
+  await agent.weights.adopt();
   await supervisor.adopt();
   lifecycle.onReady();
   spawnTask("engines", () => engines.run(signal), signal);
   await Promise.race([engines.looked, delay(FIRST_LOOK_MS_MAX, signal)]);
   await session.run(signal);
+  agent.weights.close();
   await supervisor.close();
 }
 
 function sessionOf(
   { config, node }: AgentOptions,
-  { supervisor, report, store, launcher }: Agent,
+  { supervisor, report, store, launcher, weights }: Agent,
   { own, counts }: { readonly own: OwnLog; readonly counts: AgentMetrics },
 ): Session {
   const commands = new Commands({
@@ -230,6 +228,7 @@ function sessionOf(
         outcome: verdict.kind === "refused" ? verdict.reason : "accepted",
       }),
   });
+  const shards = () => supervisor.statuses().map(({ shard }) => shard);
   const logs = {
     own,
     store,
@@ -260,6 +259,7 @@ function sessionOf(
       },
       startShard: (command) => commands.startShard(command),
       stopShard: (command) => commands.stopShard(command),
+      nodeRequest: (request) => answerRequest(request, { weights, used: () => usedBy(shards()) }),
       readLog: (command, send, signal) => sendLog(logs, command, send, signal),
       onRegistered: () => counts.registrations.inc(),
       onLost: () => log.info("Engines go on without control"),
@@ -357,22 +357,6 @@ function namedEngine(engine: EngineConfig, node: NodeEnvironment) {
     versionArgs: version_args ?? adapterOf(name)?.versionArgs(path) ?? ["--version"],
     env: basicEnvironment({ ...node, ofEngine: env }, path),
   };
-}
-
-// Only warned of: an engine may do without, and its own words then say what it lacked.
-async function warnOfLimits({ spec }: Shard, { config, shim }: AgentOptions): Promise<void> {
-  const warnings = limitWarnings(await inTime(readLimits(shim)) ?? {}, {
-    gpus: spec.gpus.length,
-    hcas: spec.hcas.length,
-    ownMemlock: config.launcher === "systemd",
-  });
-  for (const words of warnings) log.warning(words, { shard: spec.shardId });
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  signal.addEventListener("abort", () => reject(signal.reason));
-  return promise;
 }
 
 // It becomes the name of a unit, or a mark among a process's arguments: people see it there.

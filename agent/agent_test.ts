@@ -15,6 +15,7 @@ import { freePort } from "./edge/engine/free_port_fake.ts";
 await startLogging({ format: "text", level: "info", write: () => {} });
 
 const SHIM = fileURLToPath(new URL("../bin/heddle-shim", import.meta.url));
+const FETCH = fileURLToPath(new URL("../bin/heddle-fetch", import.meta.url));
 const SIM = fileURLToPath(new URL("../bin/heddle-sim", import.meta.url));
 
 function simSpec(port: number, shardId = "1-1/0", args: string[] = []): ShardSpec {
@@ -62,7 +63,7 @@ function startAgent(url: string, state: string): Running {
   const stop = new AbortController();
   const metrics = startMetrics("heddle-agent");
   const running = runAgent(
-    { config, node: "n1", shim: SHIM, nvidiaSmi: undefined },
+    { config, node: "n1", shim: SHIM, fetch: FETCH, nvidiaSmi: undefined },
     metrics,
     { signal: stop.signal, onReady: () => {} },
   );

@@ -7,6 +7,7 @@ import { checkControlUrl } from "@heddle/common/rpc_client";
 import { errorText } from "@heddle/proto/error";
 import { isVariableName } from "./core/shell_env.ts";
 import { ENGINE_NAMES } from "./engines/adapters.ts";
+import { weightsSchema } from "./weights/weights_config.ts";
 
 /** HTTP, rendezvous and what engines open beside them; SGLang alone needs 246. */
 const PORT_BLOCK_MIN = 16;
@@ -72,6 +73,8 @@ export const configSchema = z.strictObject({
     .describe("Fabrics this node is on; none: it is an island"),
   model_dirs: z.array(absolutePath()).default(["/var/lib/heddle/models"])
     .describe("Folders in which weights are looked for, the first one first"),
+  weights: weightsSchema.prefault({})
+    .describe("Weights that are fetched, below the first of model_dirs"),
   engine_ports: z.strictObject({
     first: z.number().int().min(1024).max(65535).default(20000).describe(
       "First port an engine may get",

@@ -53,6 +53,7 @@ export class Effects {
   readonly #options: EffectsOptions;
   /** By shard and handle: command lines and environments between prepare and launch. */
   readonly #plans = new Map<string, ReadonlyMap<string, EngineProcess>>();
+  readonly #preparing = new Map<string, AbortController>();
   readonly #probing = new Set<string>();
   readonly #checking = new Set<string>();
   readonly #logs = new ShardLogs();
@@ -160,8 +161,16 @@ export class Effects {
     return found;
   }
 
-  async #prepare(shard: Shard, signal: AbortSignal): Promise<ShardEvent | undefined> {
+  async #prepare(shard: Shard, ending: AbortSignal): Promise<ShardEvent | undefined> {
+    // One of an earlier attempt may still wait for weights: what it would plan is not wanted any more.
+    this.#preparing.get(shard.spec.shardId)?.abort();
+    const newer = new AbortController();
+    this.#preparing.set(shard.spec.shardId, newer);
+    const signal = AbortSignal.any([ending, newer.signal]);
     const prepared = await attempt(() => this.#options.prepare(shard, signal));
+    if (this.#preparing.get(shard.spec.shardId) === newer) {
+      this.#preparing.delete(shard.spec.shardId);
+    }
     // The next agent prepares it anew.
     if (signal.aborted) return undefined;
     if (prepared instanceof Error) {

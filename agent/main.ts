@@ -95,7 +95,8 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
   const options: AgentOptions = {
     config,
     node: await nodeName(config),
-    shim: config.shim ?? ownShim(),
+    shim: config.shim ?? ownProgram("heddle-shim"),
+    fetch: ownProgram("heddle-fetch"),
     nvidiaSmi: await nvidiaSmiOf(config, flags.extra["nvidia-smi"]),
   };
   if (flags.extra["inventory"] !== undefined) return await printInventory(options, flags, stop);
@@ -135,10 +136,10 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
 }
 
 // The one that came with this program: in bin/, or beside a single-file executable.
-function ownShim(): string {
+function ownProgram(name: string): string {
   return Deno.build.standalone
-    ? join(dirname(Deno.execPath()), "heddle-shim")
-    : fileURLToPath(new URL("../bin/heddle-shim", import.meta.url));
+    ? join(dirname(Deno.execPath()), name)
+    : fileURLToPath(new URL(`../bin/${name}`, import.meta.url));
 }
 
 async function readConfig(flags: ProgramFlags): Promise<Config> {

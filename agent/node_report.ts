@@ -1,5 +1,5 @@
 /** Puts together what control is told of the node: all of it, or what changes. */
-import { create } from "@bufbuild/protobuf";
+import { create, toJsonString } from "@bufbuild/protobuf";
 import { VERSION } from "@heddle/common/version";
 import {
   type Heartbeat,
@@ -17,7 +17,10 @@ import {
   type Problem,
   ProblemSchema,
 } from "@heddle/proto/gen/types";
+import { type WeightsList, WeightsListSchema } from "@heddle/proto/gen/weights";
 import { encodeRevision } from "@heddle/proto/revision";
+import { usersOf } from "./core/weights/users.ts";
+import { encodeWeights, type ToldWeights } from "./edge/session/encode_weights.ts";
 import { ended } from "./core/shard/shard.ts";
 import { encodeNodeLoad } from "./edge/encode_inventory.ts";
 import { readHostLoad } from "./edge/hardware/host.ts";
@@ -38,6 +41,7 @@ export interface NodeReportOptions {
   readonly engines: EngineVersions;
   readonly supervisor: Supervisor;
   readonly usage: UsageWatch;
+  readonly weights: { list(): Promise<readonly ToldWeights[]> };
 }
 
 export class NodeReport {
@@ -46,6 +50,8 @@ export class NodeReport {
   #gpuFacts: readonly Gpu[] = [];
   #hcaFacts: readonly Hca[] = [];
   #managementInterface = "";
+  /** The list of weights that was told last, as text. */
+  #weightsTold = "";
   #problemReasons: readonly string[] = [];
   readonly #problemLog = new ProblemLog();
   #discoverySeconds = 0;
@@ -101,6 +107,7 @@ export class NodeReport {
   async register(signal: AbortSignal): Promise<Register> {
     const { node, bootId, agentInstance, address, supervisor } = this.#options;
     const inventory = await this.inventory(signal);
+    inventory.weights = await this.#weights();
     inventory.load = this.#load(inventory.gpus);
     // Nothing is awaited from here on: what the shards are now is what is sent.
     return create(RegisterSchema, {
@@ -127,6 +134,7 @@ export class NodeReport {
       this.#discoverySeconds = (performance.now() - begunAt) / 1_000;
     });
     const [live] = await Promise.all([looking, supervisor.measure(), usage.refresh(signal)]);
+    const weights = await this.#changedWeights();
     this.#judgeLinks();
     const { survey } = engines;
     const problems = [...live.problems, ...encodeProblems(survey), ...this.#unreadable()];
@@ -147,7 +155,25 @@ export class NodeReport {
         .filter(({ status }) => status.address !== "")
         .map(({ shard, status }) => encodeLoad(shard.spec.shardId, status.load)),
       ...(live.memoryBytes === undefined ? {} : { memoryBytes: live.memoryBytes }),
+      ...(weights === undefined ? {} : { weights }),
     });
+  }
+
+  async #changedWeights(): Promise<WeightsList | undefined> {
+    const before = this.#weightsTold;
+    const list = await this.#weights();
+    return this.#weightsTold === before ? undefined : list;
+  }
+
+  async #weights(): Promise<WeightsList> {
+    const { weights, supervisor } = this.#options;
+    const list = await weights.list();
+    const shards = supervisor.statuses().map(({ shard }) => shard);
+    const value = create(WeightsListSchema, {
+      weights: list.map((each) => encodeWeights(each, usersOf(each.want, shards))),
+    });
+    this.#weightsTold = toJsonString(WeightsListSchema, value);
+    return value;
   }
 
   #load(gpus: readonly Gpu[]): NodeLoad {

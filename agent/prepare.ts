@@ -25,9 +25,21 @@ export interface PrepareOptions {
   /** Engines that work, in the order of the configuration. */
   readonly engines: readonly InstalledEngine[];
   environmentOf(engine: InstalledEngine): NodeEnvironment;
+  /** Has the shard's weights fetched; absent: nothing is fetched. Rejects when the agent ends. */
+  readonly fetch?: (want: NonNullable<ShardSpec["weights"]>) => Promise<Fetched>;
   /** What is known of the shard's GPUs now; absent: nothing. Never rejects. */
   readonly gpus?: () => Promise<readonly FitGpu[]>;
 }
+
+/** What comes of fetching weights. */
+export type Fetched =
+  | { readonly kind: "ready"; readonly path: string }
+  | {
+    readonly kind: "failed";
+    readonly reason: string;
+    readonly message: string;
+    readonly permanent: boolean;
+  };
 
 export type Prepared =
   | { readonly kind: "prepared"; readonly processes: readonly EngineProcess[] }
@@ -42,7 +54,13 @@ export async function prepare(shard: Shard, options: PrepareOptions): Promise<Pr
   if (adapter === undefined) {
     return failed("engine_missing", `Cannot run ${spec.engine}: this agent does not know it`);
   }
-  const source = await locate(spec.source, options.modelDirs);
+  const fetched = spec.weights === undefined ? undefined : await options.fetch?.(spec.weights);
+  if (fetched?.kind === "failed") {
+    const { reason, message, permanent } = fetched;
+    const text = `Cannot fetch ${spec.source}: ${message} (${reason})`;
+    return failed("weights_not_fetched", text, permanent);
+  }
+  const source = fetched?.path ?? await locate(spec.source, options.modelDirs);
   const built = adapter.build({
     spec: { ...spec, source },
     engine,

@@ -154,6 +154,10 @@ export class Supervisor {
     return this.#shards.get(shardId);
   }
 
+  /** How far the weights are that a shard waits for. */
+  fetching(shardId: string, progress: string): void {
+    this.#apply(shardId, { type: "fetching", progress });
+  }
   /** UUIDs of the GPUs that shards of this node hold. */
   heldGpus(): ReadonlySet<string> {
     const specs = [...this.#shards.values()].filter(({ state }) => !ended(state))

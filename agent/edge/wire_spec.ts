@@ -22,7 +22,9 @@ export function specMessage(spec: ShardSpec): WireShardSpec {
   });
 }
 
-export function wantMessage({ source, include, exclude, version }: Plain<WeightsWant>): WeightsWant {
+export function wantMessage(
+  { source, include, exclude, version }: Plain<WeightsWant>,
+): WeightsWant {
   return create(WeightsWantSchema, {
     source,
     include: [...include],

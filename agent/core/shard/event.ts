@@ -28,6 +28,8 @@ export interface EngineLoad {
 export type ShardEvent =
   | { readonly type: "prepared"; readonly processes: readonly PlannedProcess[] }
   | { readonly type: "prepare_failed"; readonly failure: Failure }
+  /** Weights are on their way; how far, in words. */
+  | { readonly type: "fetching"; readonly progress: string }
   | { readonly type: "launched"; readonly processes: readonly ProcessRef[] }
   /** Those that did start are named too: they have to end. */
   | {

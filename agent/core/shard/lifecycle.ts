@@ -142,6 +142,8 @@ function preparing(
       };
     case "prepare_failed":
       return nothingRuns(shard, { kind: "failed", failure: event.failure }, now);
+    case "fetching":
+      return { shard: fetching(shard, state, event.progress, now), effects: [] };
     case "resumed":
       return { shard, effects: [{ type: "prepare" }] };
     case "stop":
@@ -160,6 +162,19 @@ function preparing(
     default:
       return { shard, effects: [] };
   }
+}
+
+// A download may take hours, and what fetches gives up by itself when nothing comes. The time to
+// become ready begins when it ends. Moved by leaps: each is written down.
+function fetching(
+  shard: Shard,
+  state: StateOf<"preparing">,
+  progress: string,
+  now: EpochMs,
+): Shard {
+  const limitMs = shard.spec.startupTimeoutMs || STARTUP_TIMEOUT_MS;
+  const deadline = state.deadline - now < limitMs / 2 ? now + limitMs : state.deadline;
+  return { ...shard, state: { ...state, deadline, progress } };
 }
 
 function starting(shard: Shard, state: StateOf<"starting">, event: ShardEvent, now: EpochMs): Step {

@@ -60,6 +60,7 @@ export type FailureReason =
   | "port_in_use"
   | "process_exited"
   | "startup_timeout"
+  | "weights_not_fetched"
   | "state_corrupt"
   | "system_error";
 
@@ -78,7 +79,12 @@ const epochMs = z.number();
 
 export const shardStateSchema = z.discriminatedUnion("kind", [
   /** Checks are run and the processes are worked out; nothing has been started. */
-  z.object({ kind: z.literal("preparing"), deadline: epochMs }),
+  z.object({
+    kind: z.literal("preparing"),
+    deadline: epochMs,
+    /** How far the weights are; absent while nothing is fetched. */
+    progress: z.string().optional(),
+  }),
   /** Being launched: of these processes some may run already. */
   z.object({ kind: z.literal("starting"), planned: z.array(plannedSchema), deadline: epochMs }),
   /** All run; the leader does not serve yet. */

@@ -20,6 +20,9 @@ export interface Status {
   readonly progress: string;
 }
 
+/** Control lets a shard with this reason take its time. */
+const FETCHING_WEIGHTS = "fetching_weights";
+
 /** The address at which a shard's leader listens, or is going to. */
 export function leaderAddress(shard: Shard, nodeAddress: string): string {
   return formatAddress({ host: nodeAddress, port: shard.spec.portFirst });
@@ -53,7 +56,7 @@ export function statusOf(
     inStateMs: Math.max(0, now - shard.since),
     load: listens ? node.load : {},
     maxModelLen: "maxModelLen" in state ? state.maxModelLen : undefined,
-    progress: state.kind === "loading" ? state.progress : "",
+    progress: "progress" in state ? state.progress ?? "" : "",
   };
 }
 
@@ -67,6 +70,8 @@ export function differs(a: Status, b: Status): boolean {
 
 function wordsOf(state: Shard["state"]): { reason: string; message: string } {
   switch (state.kind) {
+    case "preparing":
+      return { reason: state.progress === undefined ? "" : FETCHING_WEIGHTS, message: "" };
     case "degraded":
       return { reason: state.reason, message: state.message };
     case "draining":

@@ -4,11 +4,7 @@
  */
 import { EXIT_RECORD_PLACE, EXIT_RECORDER } from "./exit_record.ts";
 
-const PREFIX = "heddle-engine-";
 const SUFFIX = ".service";
-
-/** Every engine's unit, for `systemctl show`. */
-export const ENGINE_UNITS = `${PREFIX}*${SUFFIX}`;
 
 /** Stopping it stops every engine of the machine. */
 const SLICE = "heddle-engines.slice";
@@ -55,8 +51,19 @@ const DEVICES = [
   "/dev/infiniband/rdma_cm",
 ];
 
+/** What a launcher starts: what its units are called, and what they are held to. */
+export interface UnitKind {
+  /** "heddle-engine-": the mark of what is ours. */
+  readonly prefix: string;
+  readonly slice: string;
+  /** "engine"; for people. */
+  readonly what: string;
+  /** Properties of every unit. */
+  readonly confinement: (environment: UnitEnvironment) => readonly string[];
+}
+
 /** Who runs, and with what. */
-interface Environment {
+export interface UnitEnvironment {
   readonly user: string;
   /** Names of the variables in its environment file. */
   readonly variables: readonly string[];
@@ -64,7 +71,7 @@ interface Environment {
 }
 
 /** One process, as it is to be started. */
-export interface EngineUnit extends Environment {
+export interface EngineUnit extends UnitEnvironment {
   readonly handle: string;
   /** "server"; for people. */
   readonly name: string;
@@ -75,27 +82,32 @@ export interface EngineUnit extends Environment {
   readonly sibling: string | undefined;
 }
 
+/** Every unit of a kind, for `systemctl show`. */
+export function unitsOf({ prefix }: UnitKind): string {
+  return `${prefix}*${SUFFIX}`;
+}
+
 /** Name of the unit of a process. Throws when `handle` could name something else too. */
-export function unitOf(handle: string): string {
+export function unitOf({ prefix }: UnitKind, handle: string): string {
   if (!/^[A-Za-z0-9_-]{1,200}$/.test(handle)) {
     throw new Error(`"${handle}" is no handle of a process`);
   }
-  return `${PREFIX}${handle}${SUFFIX}`;
+  return `${prefix}${handle}${SUFFIX}`;
 }
 
 /** The handle in a unit's name; undefined when it is none of ours. */
-export function handleOf(unit: string): string | undefined {
-  if (!unit.startsWith(PREFIX) || !unit.endsWith(SUFFIX)) return undefined;
-  return unit.slice(PREFIX.length, -SUFFIX.length);
+export function handleOf({ prefix }: UnitKind, unit: string): string | undefined {
+  if (!unit.startsWith(prefix) || !unit.endsWith(SUFFIX)) return undefined;
+  return unit.slice(prefix.length, -SUFFIX.length);
 }
 
 /** Arguments of systemd-run that start `unit` and return once its program runs. */
-export function startArguments(unit: EngineUnit): readonly string[] {
+export function startArguments(kind: UnitKind, unit: EngineUnit): readonly string[] {
   const properties: readonly string[] = [
-    ...confinement(unit),
+    ...kind.confinement(unit),
     `StandardOutput=append:${unit.logFile}`,
     `StandardError=append:${unit.logFile}`,
-    `SyslogIdentifier=${PREFIX}${unit.handle}`,
+    `SyslogIdentifier=${kind.prefix}${unit.handle}`,
     `BindPaths=${unit.exitFile}:${EXIT_RECORD_PLACE}`,
     `ExecStopPost=${EXIT_RECORDER.map(quoteWord).join(" ")}`,
     `TimeoutStopSec=${STOP_SECONDS}`,
@@ -107,9 +119,9 @@ export function startArguments(unit: EngineUnit): readonly string[] {
     // The result is in the record; a failed unit that stayed would block its name.
     "--collect",
     "--service-type=exec",
-    `--unit=${unitOf(unit.handle)}`,
-    `--slice=${SLICE}`,
-    `--description=Heddle engine ${unit.handle}, ${unit.name}`,
+    `--unit=${unitOf(kind, unit.handle)}`,
+    `--slice=${kind.slice}`,
+    `--description=Heddle ${kind.what} ${unit.handle}, ${unit.name}`,
     ...properties.map((property) => `--property=${property}`),
     "--",
     ...commandLine(unit.argv),
@@ -117,7 +129,7 @@ export function startArguments(unit: EngineUnit): readonly string[] {
 }
 
 /** An engine's program that is run for its version. */
-export interface ProbeUnit extends Environment {
+export interface ProbeUnit extends UnitEnvironment {
   readonly handle: string;
   readonly argv: readonly string[];
   /** It is killed after that. */
@@ -152,13 +164,9 @@ export function probeArguments(unit: ProbeUnit): readonly string[] {
 }
 
 // What an engine is held to and given, whatever it is run for.
-function confinement({ user, envFile, variables }: Environment): readonly string[] {
-  const given = new Set(variables);
-  const unset = ADDED_VARIABLES.filter((name) => !given.has(name));
+function confinement(environment: UnitEnvironment): readonly string[] {
   return [
-    `User=${user}`,
-    `EnvironmentFile=${envFile}`,
-    ...(unset.length === 0 ? [] : [`UnsetEnvironment=${unset.join(" ")}`]),
+    ...environmentOf(environment),
     `WorkingDirectory=${ENGINE_HOME}`,
     `StateDirectory=${ENGINE_HOME_STATE}`,
     "StateDirectoryMode=0700",
@@ -178,6 +186,25 @@ function confinement({ user, envFile, variables }: Environment): readonly string
     ...DEVICES.map((device) => `DeviceAllow=${device} rw`),
   ];
 }
+
+/** Its user, and its environment: what it is given and nothing else. */
+export function environmentOf({ user, envFile, variables }: UnitEnvironment): readonly string[] {
+  const given = new Set(variables);
+  const unset = ADDED_VARIABLES.filter((name) => !given.has(name));
+  return [
+    `User=${user}`,
+    `EnvironmentFile=${envFile}`,
+    ...(unset.length === 0 ? [] : [`UnsetEnvironment=${unset.join(" ")}`]),
+  ];
+}
+
+/** Engines. */
+export const ENGINES: UnitKind = {
+  prefix: "heddle-engine-",
+  slice: SLICE,
+  what: "engine",
+  confinement,
+};
 
 // systemd takes the program's own path as it is, but would replace variables in it where it is an
 // argument: a path with a dollar is only ever an argument.

@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok, throws } from "node:assert/strict";
 import * as fc from "fast-check";
-import { type EngineUnit, handleOf, startArguments, unitOf } from "./engine_unit.ts";
+import { ENGINES, type EngineUnit, handleOf, startArguments, unitOf } from "./engine_unit.ts";
 
 const UNIT: EngineUnit = {
   handle: "demo-1-2-0-abcdef01",
@@ -25,30 +25,30 @@ function expanded(word: string): string {
 }
 
 Deno.test("unitOf() and handleOf() undo each other, and refuse what names anything else", () => {
-  equal(unitOf("demo-1-2-0-ab"), "heddle-engine-demo-1-2-0-ab.service");
-  equal(handleOf("heddle-engine-demo-1-2-0-ab.service"), "demo-1-2-0-ab");
-  equal(handleOf("sshd.service"), undefined);
-  equal(handleOf("heddle-engine-x.scope"), undefined);
+  equal(unitOf(ENGINES, "demo-1-2-0-ab"), "heddle-engine-demo-1-2-0-ab.service");
+  equal(handleOf(ENGINES, "heddle-engine-demo-1-2-0-ab.service"), "demo-1-2-0-ab");
+  equal(handleOf(ENGINES, "sshd.service"), undefined);
+  equal(handleOf(ENGINES, "heddle-engine-x.scope"), undefined);
   for (const wrong of ["", "*", "a b", "../x", "a.service", "a;b", "x".repeat(201)]) {
-    throws(() => unitOf(wrong), /no handle/);
+    throws(() => unitOf(ENGINES, wrong), /no handle/);
   }
 });
 
 Deno.test("startArguments() tells no value of the environment", () => {
-  const args = startArguments(UNIT);
+  const args = startArguments(ENGINES, UNIT);
   deepEqual(property(args, "EnvironmentFile"), [UNIT.envFile]);
   ok(!args.some((arg) => /^(?:-E|--setenv)/.test(arg) || arg.includes("VLLM_API_KEY")));
   deepEqual(property(args, "Environment"), []);
 });
 
 Deno.test("startArguments() unsets what systemd would add, and nothing that was given", () => {
-  const unset = property(startArguments(UNIT), "UnsetEnvironment")[0]?.split(" ") ?? [];
+  const unset = property(startArguments(ENGINES, UNIT), "UnsetEnvironment")[0]?.split(" ") ?? [];
   ok(unset.includes("USER") && unset.includes("LANG") && unset.includes("PATH"));
   ok(!unset.includes("HOME"));
 });
 
 Deno.test("startArguments() asks for what RDMA and the end of an engine need", () => {
-  const args = startArguments({ ...UNIT, sibling: "heddle-engine-head.service" });
+  const args = startArguments(ENGINES, { ...UNIT, sibling: "heddle-engine-head.service" });
   deepEqual(property(args, "LimitMEMLOCK"), ["infinity"]);
   deepEqual(property(args, "KillMode"), ["mixed"]);
   deepEqual(property(args, "OOMPolicy"), ["stop"]);
@@ -59,14 +59,14 @@ Deno.test("startArguments() asks for what RDMA and the end of an engine need", (
 
 // systemd 252 reads these differently from how it wrote them, at the next daemon-reload.
 Deno.test("startArguments() has neither a dollar, a semicolon nor a prefix in ExecStopPost", () => {
-  const [line = "$"] = property(startArguments(UNIT), "ExecStopPost");
+  const [line = "$"] = property(startArguments(ENGINES, UNIT), "ExecStopPost");
   ok(!/[$;]/.test(line) && line.startsWith('"/bin/sh"'), line);
 });
 
 Deno.test("startArguments() passes any arguments on as they are", () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: fc.constantFrom(..."a$ {};%\"'\\\n") })), (words) => {
-      const args = startArguments({ ...UNIT, argv: ["/bin/engine", ...words] });
+      const args = startArguments(ENGINES, { ...UNIT, argv: ["/bin/engine", ...words] });
       const line = args.slice(args.indexOf("--") + 1);
       deepEqual(line.map(expanded), ["/bin/engine", ...words]);
     }),
@@ -75,7 +75,7 @@ Deno.test("startArguments() passes any arguments on as they are", () => {
 });
 
 Deno.test("startArguments() runs a program whose path has a dollar", () => {
-  const args = startArguments({ ...UNIT, argv: ["/opt/$x/engine", "$y"] });
+  const args = startArguments(ENGINES, { ...UNIT, argv: ["/opt/$x/engine", "$y"] });
   const line = args.slice(args.indexOf("--") + 1);
   equal(line[0], "/bin/sh");
   deepEqual(line.slice(3).map(expanded), ["sh", "/opt/$x/engine", "$y"]);

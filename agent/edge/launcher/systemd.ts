@@ -10,7 +10,14 @@ import { delay } from "@heddle/common/task";
 import { HeddleError } from "@heddle/proto/error";
 import { type ProcessUsage, readUnitUsage } from "../../core/host/process_usage.ts";
 import type { ExitRecord, ProcessRef } from "../../core/shard/shard.ts";
-import { ENGINE_UNITS, handleOf, startArguments, unitOf } from "../../core/systemd/engine_unit.ts";
+import {
+  ENGINES,
+  handleOf,
+  startArguments,
+  type UnitKind,
+  unitOf,
+  unitsOf,
+} from "../../core/systemd/engine_unit.ts";
 import { environmentFile } from "../../core/systemd/env_file.ts";
 import {
   decodeExitRecord,
@@ -56,13 +63,17 @@ export interface SystemdLauncherOptions {
   readonly user: string;
   /** Absolute path of heddle-shim, which reads control groups for us. */
   readonly shim: string;
+  /** What it starts. @default engines */
+  readonly kind?: UnitKind;
 }
 
 export class SystemdLauncher implements Launcher {
   readonly #options: SystemdLauncherOptions;
+  readonly #kind: UnitKind;
 
   constructor(options: SystemdLauncherOptions) {
     this.#options = options;
+    this.#kind = options.kind ?? ENGINES;
   }
 
   async start(request: LaunchRequest): Promise<ProcessRef> {
@@ -73,7 +84,7 @@ export class SystemdLauncher implements Launcher {
         `Cannot start ${name}: "${argv[0] ?? ""}" is no absolute path`,
       );
     }
-    const unit = unitOf(handle);
+    const unit = this.#unitOf(handle);
     const envFile = join(directory, ENV_FILE);
     const exitFile = join(directory, EXIT_FILE);
     await writeFileAtomic(envFile, environmentFile(env));
@@ -83,7 +94,7 @@ export class SystemdLauncher implements Launcher {
     const sibling = (await this.list()).find((each) =>
       each.whole && dirname(each.directory) === dirname(directory)
     );
-    const args = startArguments({
+    const args = startArguments(this.#kind, {
       handle,
       name,
       argv,
@@ -92,7 +103,7 @@ export class SystemdLauncher implements Launcher {
       logFile: this.logFile(directory),
       exitFile,
       user: this.#options.user,
-      sibling: sibling === undefined ? undefined : unitOf(sibling.handle),
+      sibling: sibling === undefined ? undefined : this.#unitOf(sibling.handle),
     });
     try {
       const { code, stderr } = await callSystemd(SYSTEMD_RUN, args);
@@ -113,8 +124,8 @@ export class SystemdLauncher implements Launcher {
 
   async list(): Promise<readonly LiveProcess[]> {
     const found: LiveProcess[] = [];
-    for (const shown of await this.#show(ENGINE_UNITS)) {
-      const handle = handleOf(shown.Id ?? "");
+    for (const shown of await this.#show(unitsOf(this.#kind))) {
+      const handle = handleOf(this.#kind, shown.Id ?? "");
       const envFile = environmentFileOf(shown);
       if (handle === undefined || envFile === undefined) continue;
       const directory = dirname(envFile);
@@ -129,7 +140,7 @@ export class SystemdLauncher implements Launcher {
   }
 
   async signal(process: ProcessRef, signal: Signal): Promise<"sent" | "gone"> {
-    const unit = unitOf(process.handle);
+    const unit = this.#unitOf(process.handle);
     const [shown] = await this.#show(unit);
     if (shown === undefined || shown.LoadState === "not-found") return "gone";
     if (pidIn(shown.MainPID) === undefined) {
@@ -157,7 +168,10 @@ export class SystemdLauncher implements Launcher {
   }
 
   async describe(process: ProcessRef): Promise<readonly LiveMember[]> {
-    const { lines } = await callShim(this.#options.shim, ["unit-members", unitOf(process.handle)]);
+    const { lines } = await callShim(this.#options.shim, [
+      "unit-members",
+      this.#unitOf(process.handle),
+    ]);
     return readMembers(lines);
   }
 
@@ -189,12 +203,12 @@ export class SystemdLauncher implements Launcher {
       "show",
       ...USAGE_PROPERTIES.map((name) => `--property=${name}`),
       "--",
-      ...processes.map(({ handle }) => unitOf(handle)),
+      ...processes.map(({ handle }) => this.#unitOf(handle)),
     ]);
     if (code !== 0) throw new HeddleError("system", `Cannot ask systemd for units: ${stderr}`);
     return new Map(
       parseShow(stdout).flatMap((shown) => {
-        const handle = handleOf(shown.Id ?? "");
+        const handle = handleOf(this.#kind, shown.Id ?? "");
         return handle === undefined || shown.LoadState === "not-found"
           ? []
           : [[handle, readUnitUsage(shown)] as const];
@@ -204,6 +218,10 @@ export class SystemdLauncher implements Launcher {
 
   logFile(directory: string): string {
     return join(directory, LOG_FILE);
+  }
+
+  #unitOf(handle: string): string {
+    return unitOf(this.#kind, handle);
   }
 
   async #show(units: string): Promise<readonly Properties[]> {
@@ -220,12 +238,12 @@ export class SystemdLauncher implements Launcher {
 
   async #isGone(handle: string): Promise<boolean> {
     try {
-      const [shown] = await this.#show(unitOf(handle));
+      const [shown] = await this.#show(this.#unitOf(handle));
       return shown === undefined || shown.LoadState === "not-found" ||
         ["inactive", "failed"].includes(shown.ActiveState ?? "");
     } catch (error) {
       // Not knowing is not knowing it to be gone.
-      log.warning("Cannot look for a unit", { unit: unitOf(handle), error });
+      log.warning("Cannot look for a unit", { unit: this.#unitOf(handle), error });
       return false;
     }
   }
@@ -258,7 +276,7 @@ export class SystemdLauncher implements Launcher {
   // A program that ends with an error as soon as it runs looks to systemd-run like one that could not
   // be started. The record tells them apart: one that ran is one that ended, and is told as such.
   async #demandThatItRan({ name, handle, directory }: LaunchRequest, said: string): Promise<void> {
-    const unit = unitOf(handle);
+    const unit = this.#unitOf(handle);
     const deadline = AbortSignal.timeout(RECORD_MS_MAX);
     while (!deadline.aborted && !await this.#isGone(handle)) await delay(RECORD_POLL_MS, deadline);
     const text = await this.#readRecord(join(directory, EXIT_FILE)) ?? "";

@@ -25,6 +25,7 @@ import {
   type StopShard,
 } from "@heddle/proto/gen/agent";
 import type { ShardStatus } from "@heddle/proto/gen/types";
+import type { NodeAnswer, NodeRequest } from "@heddle/proto/gen/weights";
 import { request } from "./encode.ts";
 import { Outbox } from "./outbox.ts";
 
@@ -54,6 +55,8 @@ export interface SessionHooks {
   /** What to answer, in order. */
   startShard(command: StartShard): Promise<readonly Command[]>;
   stopShard(command: StopShard): Promise<readonly Command[]>;
+  /** Never rejects. */
+  nodeRequest(request: NodeRequest): Promise<NodeAnswer>;
   /** Sends lines until done or `signal` aborts. */
   readLog(command: ReadLog, send: SendLines, signal: AbortSignal): Promise<void>;
   onRegistered(registered: Registered): void;
@@ -227,6 +230,9 @@ export class Session {
           stream.outbox.push(request(answer));
         }
         return;
+      case "nodeRequest":
+        this.#answer(stream, message.value);
+        return;
       case "readLog":
         this.#readLog(stream, message.value);
         return;
@@ -251,6 +257,14 @@ export class Session {
         stream.outbox.push(request({ case: "heartbeat", value: heartbeat }));
         if (stream.outbox.overflowed) over.abort();
       }
+    }, stream.signal);
+  }
+
+  // Beside the commands, which must not wait for it.
+  #answer(stream: Stream, asked: NodeRequest): void {
+    spawnTask("node request", async () => {
+      const value = await this.#options.hooks.nodeRequest(asked);
+      stream.outbox.push(request({ case: "nodeAnswer", value }));
     }, stream.signal);
   }
 

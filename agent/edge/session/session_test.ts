@@ -1,3 +1,4 @@
+import { NodeAnswerSchema } from "@heddle/proto/gen/weights";
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import { connectRpc } from "@heddle/common/rpc_client";
@@ -31,6 +32,7 @@ function open(
       startShard: () => Promise.resolve([]),
       stopShard: () => Promise.resolve([]),
       readLog: () => Promise.resolve(),
+      nodeRequest: ({ requestId }) => Promise.resolve(create(NodeAnswerSchema, { requestId })),
       onRegistered: () => {},
       onLost: () => {},
       ...hooks,

@@ -1,7 +1,8 @@
 /** Whether a node has a model's weights, how large they are, and what it is told to fetch. */
 import type { Plain } from "@heddle/proto/plain";
 import type { Inventory } from "@heddle/proto/gen/types";
-import { type Weights, WeightsState, type WeightsWant } from "@heddle/proto/gen/weights";
+import type { Weights, WeightsWant } from "@heddle/proto/gen/weights";
+import { decodeWeightsState } from "@heddle/proto/weights_state";
 import { isFetched } from "../catalog/source.ts";
 import type { Model } from "../catalog.ts";
 
@@ -17,7 +18,7 @@ export function wantOf(model: ModelSource, version: string): Plain<WeightsWant> 
 /** Size in bytes of a model's weights on a node that has them; undefined where they are not. */
 export function weightsBytes(inventory: Plain<Inventory>, model: ModelSource): number | undefined {
   const fetched = weightsOf(inventory, model)
-    .find(({ state }) => state === WeightsState.READY);
+    .find(({ state }) => decodeWeightsState(state) === "ready");
   if (fetched !== undefined) return Number(fetched.sizeBytes);
   const wanted = trimmed(model.source);
   const file = inventory.modelFiles.find((each) => trimmed(each.path) === wanted);
@@ -40,7 +41,7 @@ export function weightsOf(
 export function weightsNearness(inventory: Plain<Inventory>, model: ModelSource): number {
   if (!isFetched(model.source) || weightsBytes(inventory, model) !== undefined) return 1;
   const fetching = weightsOf(inventory, model)
-    .some(({ state }) => state === WeightsState.FETCHING);
+    .some(({ state }) => decodeWeightsState(state) === "fetching");
   return fetching ? 0.5 : 0;
 }
 

@@ -130,6 +130,7 @@ async function layAgent(
     engines: node.engines.map(({ name, path }) => ({ name, path })),
     engine_env: { HEDDLE_DENO: Deno.execPath(), ...denoCache(), ...simulatedFabric(node) },
     model_dirs: [await makeFolder(join(folder, "models")), ...node.modelDirs],
+    weights: { reserve: "1GiB", env: { HEDDLE_DENO: Deno.execPath(), ...denoCache() } },
     labels: node.described?.labels ?? {},
     shim: join(bin, "heddle-shim"),
     ...hardware.config,

@@ -1,0 +1,16 @@
+/** Which shards of this node need which weights. */
+import { ended, type Shard } from "../shard/shard.ts";
+import { ownName, type Want } from "./own_name.ts";
+
+/** Ids of shards that use `want`, in any version, and have not ended. */
+export function usersOf(want: Want, shards: readonly Shard[]): readonly string[] {
+  const name = ownName(want);
+  return shards.filter(({ spec, state }) =>
+    spec.weights !== undefined && !ended(state) && ownName(spec.weights) === name
+  ).map(({ spec }) => spec.shardId);
+}
+
+/** Everything that shards which have not ended need. */
+export function usedBy(shards: readonly Shard[]): readonly Want[] {
+  return shards.flatMap(({ spec, state }) => ended(state) ? [] : spec.weights ?? []);
+}

@@ -1,0 +1,181 @@
+/**
+ * Runs of the program that fetches. Each is a process of its own that a launcher starts, with a folder
+ * in the agent's state; what it says is read from its log. An agent that starts again finds those that
+ * still run, and goes on listening.
+ */
+import { join } from "node:path";
+import { readTextIfExists, writeFileAtomic } from "@heddle/common/atomic_file";
+import { logger } from "@heddle/common/log";
+import { delay, spawnTask } from "@heddle/common/task";
+import { errorText } from "@heddle/proto/error";
+import type { ExitRecord, ProcessRef } from "../core/shard/shard.ts";
+import {
+  decodeRequest,
+  encodeRequest,
+  type FetchReport,
+  type FetchRequest,
+  type FetchRequestInput,
+  lastReport,
+} from "../core/weights/documents.ts";
+import type { Launcher } from "../edge/launcher/launcher.ts";
+
+const log = logger("agent", "weights");
+
+/** Between looks at what a run says. */
+const LOOK_MS = 1_000;
+/** A line of a report, and what a crash says, are shorter. */
+const TAIL_BYTES = 16_384;
+const REQUEST_FILE = "request.json";
+
+/** Its last report, or why there is none. */
+export type Ending = Extract<FetchReport, { kind: "done" | "removed" | "inspected" | "failed" }>;
+
+export interface FetchRun {
+  readonly request: FetchRequest;
+  /** Called with every report but the last. */
+  onReport: (report: FetchReport) => void;
+  /** Never rejects. */
+  readonly ended: Promise<Ending>;
+  /** Asks it to end; what it has is kept. */
+  stop(): Promise<void>;
+}
+
+export interface FetchRunsOptions {
+  readonly launcher: Launcher;
+  /** Folder of the runs' own folders. */
+  readonly folder: string;
+  /** Absolute path of heddle-fetch. */
+  readonly program: string;
+  /** The environment of a run of that handle. */
+  readonly environmentOf: (handle: string) => Record<string, string>;
+  /** What its request has besides, which depends on the handle too. */
+  readonly settingsOf: (handle: string) => Partial<FetchRequestInput>;
+  /** A name that no run ever had. */
+  readonly makeHandle: (name: string) => string;
+}
+
+export class FetchRuns {
+  readonly #options: FetchRunsOptions;
+  readonly #closing = new AbortController();
+
+  constructor(options: FetchRunsOptions) {
+    this.#options = options;
+  }
+
+  /** Starts a run. Throws `system` when it cannot be started. */
+  async start(name: string, request: FetchRequestInput): Promise<FetchRun> {
+    const { launcher, folder, program, environmentOf, settingsOf, makeHandle } = this.#options;
+    const handle = makeHandle(name);
+    const directory = join(folder, handle);
+    await Deno.mkdir(directory, { recursive: true, mode: 0o700 });
+    const text = encodeRequest({ ...request, ...settingsOf(handle) });
+    await writeFileAtomic(join(directory, REQUEST_FILE), text);
+    const env = { ...environmentOf(handle), HEDDLE_FETCH_REQUEST: text };
+    const process = await launcher.start({
+      name: "fetch",
+      handle,
+      directory,
+      argv: [program],
+      env,
+    });
+    return this.#follow(process, directory, decodeRequest(text));
+  }
+
+  /** Those that an earlier agent started and that still run. Removes the folders of the others. */
+  async adopt(): Promise<readonly FetchRun[]> {
+    const { launcher, folder } = this.#options;
+    const live = await launcher.list();
+    const runs: FetchRun[] = [];
+    const kept = new Set<string>();
+    for (const { handle, pid, started, mainPid, directory } of live) {
+      const text = await readTextIfExists(join(directory, REQUEST_FILE));
+      if (text === undefined) continue;
+      kept.add(directory);
+      const process = { name: "fetch", handle, pid, started, ...(mainPid ? { mainPid } : {}) };
+      runs.push(this.#follow(process, directory, decodeRequest(text)));
+    }
+    for (const name of await namesIn(folder)) {
+      const directory = join(folder, name);
+      if (!kept.has(directory)) await Deno.remove(directory, { recursive: true });
+    }
+    return runs;
+  }
+
+  /** Listens to none of them any more; they go on. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  #follow(process: ProcessRef, directory: string, request: FetchRequest): FetchRun {
+    const { launcher } = this.#options;
+    const { signal } = this.#closing;
+    const ended = Promise.withResolvers<Ending>();
+    const run: FetchRun = {
+      request,
+      onReport: () => {},
+      ended: ended.promise,
+      stop: async () => void await launcher.signal(process, "SIGTERM"),
+    };
+    const done = new AbortController();
+    const stopped = AbortSignal.any([signal, done.signal]);
+    spawnTask("fetch report", async () => {
+      while (!stopped.aborted) {
+        await delay(LOOK_MS, stopped);
+        const report = lastReport(await this.#tail(directory));
+        if (report !== undefined && !stopped.aborted) run.onReport(report);
+      }
+    }, stopped);
+    spawnTask("fetch", async () => {
+      let exit: ExitRecord | undefined;
+      try {
+        exit = await launcher.exit(process, directory, signal);
+      } finally {
+        done.abort();
+      }
+      const said = await this.#tail(directory);
+      ended.resolve(endingOf(lastReport(said), said, exit));
+      await Deno.remove(directory, { recursive: true }).catch((error: unknown) =>
+        log.warning("Cannot remove the folder of a fetch", { directory, why: errorText(error) })
+      );
+    }, signal);
+    return run;
+  }
+
+  async #tail(directory: string): Promise<string> {
+    try {
+      using file = await Deno.open(this.#options.launcher.logFile(directory));
+      const { size } = await file.stat();
+      await file.seek(Math.max(0, size - TAIL_BYTES), Deno.SeekMode.Start);
+      const bytes = new Uint8Array(TAIL_BYTES);
+      const count = await file.read(bytes) ?? 0;
+      return new TextDecoder().decode(bytes.subarray(0, count));
+    } catch {
+      return "";
+    }
+  }
+}
+
+function endingOf(
+  report: FetchReport | undefined,
+  said: string,
+  exit: ExitRecord | undefined,
+): Ending {
+  if (report !== undefined && report.kind !== "progress") return report;
+  const how = exit?.signal ? `by ${exit.signal}` : `with code ${exit?.code ?? "unknown"}`;
+  const memory = exit?.outOfMemory === true ? ", because it was out of memory" : "";
+  const words = said.split("\n").filter((line) => line !== "" && !line.startsWith("{")).slice(-3)
+    .join(" | ");
+  return {
+    kind: "failed",
+    reason: "system_error",
+    message: `heddle-fetch ended ${how}${memory}${words === "" ? "" : `: ${words}`}`,
+  };
+}
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  try {
+    return await Array.fromAsync(Deno.readDir(folder), ({ name }) => name);
+  } catch {
+    return [];
+  }
+}
