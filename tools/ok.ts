@@ -50,6 +50,11 @@ const CHECKS: readonly Step[] = [
     instead: "See above; schema/ is written by: deno task schema",
   },
   {
+    name: "dashboards",
+    args: ["run", "-P=tools", "tools/dashboards/generate.ts", "--check"],
+    instead: "See above; the dashboards are written by: deno task dashboards",
+  },
+  {
     name: "console page",
     args: ["run", "-P=tools", "tools/console/generate.ts", "--check"],
     instead: "See above; the page is written by: deno task console",
