@@ -15,7 +15,7 @@ export function readShimUsage(lines: readonly string[]): ReadonlyMap<string, Pro
   const sums = new Map<string, { ticks: number; anon: number; shared: number }>();
   for (const line of lines) {
     const [, handle, ticks, anon, shared] =
-      /^([\w-]{1,200}) \d{1,10} (\d{1,15}) (\d{1,15}) (\d{1,15})$/.exec(line) ?? [];
+      /^([\w.-]{1,255}) \d{1,10} (\d{1,15}) (\d{1,15}) (\d{1,15})$/.exec(line) ?? [];
     if (handle === undefined) continue;
     const sum = sums.get(handle) ?? { ticks: 0, anon: 0, shared: 0 };
     sums.set(handle, {

@@ -8,7 +8,7 @@ import { writeFileAtomic } from "@heddle/common/atomic_file";
 import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
 import { HeddleError } from "@heddle/proto/error";
-import { type ProcessUsage, readUnitUsage } from "../../core/host/process_usage.ts";
+import { type ProcessUsage, readShimUsage, readUnitUsage } from "../../core/host/process_usage.ts";
 import type { ExitRecord, ProcessRef } from "../../core/shard/shard.ts";
 import {
   ENGINES,
@@ -206,13 +206,26 @@ export class SystemdLauncher implements Launcher {
       ...processes.map(({ handle }) => this.#unitOf(handle)),
     ]);
     if (code !== 0) throw new HeddleError("system", `Cannot ask systemd for units: ${stderr}`);
-    return new Map(
+    const told = new Map(
       parseShow(stdout).flatMap((shown) => {
         const handle = handleOf(this.#kind, shown.Id ?? "");
         return handle === undefined || shown.LoadState === "not-found"
           ? []
           : [[handle, readUnitUsage(shown)] as const];
       }),
+    );
+    // Where control groups count nothing, as without controllers of their own, their processes are
+    // summed up.
+    const silent = [...told].filter(([, { memoryBytes }]) => memoryBytes === undefined)
+      .map(([handle]) => this.#unitOf(handle));
+    if (silent.length === 0) return told;
+    const { lines } = await callShim(this.#options.shim, ["usage", ...silent]);
+    const summed = readShimUsage(lines);
+    return new Map(
+      [...told].map(([handle, usage]) => [
+        handle,
+        { ...summed.get(this.#unitOf(handle)), ...usage },
+      ]),
     );
   }
 
