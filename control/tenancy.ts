@@ -79,7 +79,7 @@ export function startTenancy(
     recall: (routers, scopes) => hub.recall(routers, scopes),
     now: () => performance.now(),
   });
-  hub.refreshScopes((scope) => tenants.scope(scope.id) ?? scope);
+  hub.serve(tenants, tenants.everything);
   const timer = setInterval(() => {
     tenants.tick();
     spawnTask("usage", () => ledger.tick());

@@ -21,7 +21,8 @@ const DEPTH_MAX = 3;
 export function chainOf(tenancy: Tenancy, id: string): readonly Link[] {
   const key = tenancy.keys.get(id);
   if (key !== undefined) {
-    return [...chainOf(tenancy, key.project), { id, kind: "key", name: key.name }];
+    const above = chainOf(tenancy, key.project);
+    return above.length === 0 ? [] : [...above, { id, kind: "key", name: key.name }];
   }
   const chain: Link[] = [];
   for (let at = id; at !== "" && chain.length < DEPTH_MAX;) {
@@ -46,7 +47,11 @@ export function isIn(tenancy: Tenancy, id: string, scope: string): boolean {
 
 /** Neither deleted itself nor in something deleted. */
 export function exists(tenancy: Tenancy, scope: string): boolean {
-  const chain = chainOf(tenancy, scope);
+  return stands(tenancy, chainOf(tenancy, scope));
+}
+
+/** Whether nothing on a chain is deleted. */
+export function stands(tenancy: Tenancy, chain: readonly Link[]): boolean {
   return chain.length > 0 &&
     chain.every(({ id }) => tenancy.scopes.get(id)?.deletedAt === undefined);
 }

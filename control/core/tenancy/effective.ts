@@ -43,7 +43,8 @@ export function effectiveLimits(
   id: string,
   spentOf: SpentOf,
 ): readonly Effective[] {
-  const holders = chainOf(tenancy, id).map((from) => ({
+  const chain = chainOf(tenancy, id);
+  const holders = chain.map((from) => ({
     from,
     limits: tenancy.limits.get(from.id) ?? {},
   }));
@@ -65,7 +66,7 @@ export function effectiveLimits(
     const spent = spentOf(lowest.from.id, period);
     found.push({ name: "budget", value, period, spent, from: lowest.from });
   }
-  const models = allowedModels(tenancy, id);
+  const models = allowedModels(tenancy, chain);
   if (models !== undefined) found.push({ name: "models", ...models });
   return found;
 }
@@ -95,10 +96,10 @@ function least(
  */
 export function allowedModels(
   tenancy: Tenancy,
-  id: string,
+  chain: readonly Link[],
 ): { readonly models: readonly string[]; readonly from: Link } | undefined {
   let allowed: { readonly models: readonly string[]; readonly from: Link } | undefined;
-  for (const from of chainOf(tenancy, id)) {
+  for (const from of chain) {
     const own = from.kind === "key" ? tenancy.keys.get(from.id)?.models : undefined;
     for (const list of [tenancy.limits.get(from.id)?.models, own]) {
       if (list === undefined) continue;

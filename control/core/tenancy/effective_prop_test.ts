@@ -1,5 +1,6 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import fc from "fast-check";
+import { chainOf } from "./chain.ts";
 import { allowedModels, effectiveLimits } from "./effective.ts";
 import { emptyTenancy, type StoredKey, type StoredLimits, type Tenancy } from "./stored.ts";
 
@@ -79,7 +80,8 @@ Deno.test("allowedModels() has only what everybody on the chain allows, and none
   fc.assert(fc.property(lists, (said) => {
     const [own, ...scopes] = said;
     const each = scopes.map((models): StoredLimits => ({ models }));
-    const allowed = allowedModels(tenancyOf(each, own), "key_1")?.models;
+    const tenancy = tenancyOf(each, own);
+    const allowed = allowedModels(tenancy, chainOf(tenancy, "key_1"))?.models;
     const spoken = said.filter((list) => list !== undefined);
     if (spoken.length === 0) return equal(allowed, undefined);
     const expected = MODELS.filter((name) => spoken.every((list) => list.includes(name)));

@@ -55,7 +55,23 @@ export class Tenants {
     this.#saidAt = options.now();
     for (const record of options.records) applyRecord(this.tenancy, record);
     this.#findNextExpiry();
-    this.#publishAll();
+  }
+
+  /** Ids of everything that routers may have to know. */
+  get everything(): TenancyChange {
+    const { keys, limits, prices } = this.tenancy;
+    const live = [...keys].filter(([, key]) => key.revokedAt === undefined).map(([id]) => id);
+    return { keys: live, scopes: limits.keys(), prices: prices.keys() };
+  }
+
+  /** A key as routers should have it now; undefined for one that they must not let in. */
+  key(id: string): Key | undefined {
+    return wireKey(this.tenancy, id, this.#options.now());
+  }
+
+  price(model: string): ModelPrice | undefined {
+    const price = this.tenancy.prices.get(model);
+    return price === undefined ? undefined : wirePrice(model, price);
   }
 
   /**
@@ -157,7 +173,7 @@ export class Tenants {
     ).map(([id]) => id);
     this.#nextExpiry = Infinity;
     this.#findNextExpiry();
-    this.#publish({ keys: new Set(expired), scopes: new Set(), prices: new Set() });
+    this.#publish({ keys: expired, scopes: [], prices: [] });
   }
 
   #findNextExpiry(records?: readonly TenancyRecord[]): void {
@@ -178,35 +194,10 @@ export class Tenants {
 
   #publishScopes(scopes: readonly string[]): void {
     if (scopes.length === 0) return;
-    this.#publish({ keys: new Set(), scopes: new Set(scopes), prices: new Set() });
+    this.#publish({ keys: [], scopes, prices: [] });
   }
 
-  #publishAll(): void {
-    const { keys, limits, prices } = this.tenancy;
-    const live = [...keys].filter(([, key]) => key.revokedAt === undefined).map(([id]) => id);
-    this.#publish({
-      keys: new Set(live),
-      scopes: new Set(limits.keys()),
-      prices: new Set(prices.keys()),
-    });
-  }
-
-  #publish(what: {
-    readonly keys: ReadonlySet<string>;
-    readonly scopes: ReadonlySet<string>;
-    readonly prices: ReadonlySet<string>;
-  }): void {
-    const now = this.#options.now();
-    const each = <V>(ids: ReadonlySet<string>, wire: (id: string) => V | undefined) =>
-      new Map([...ids].map((id) => [id, wire(id)] as const));
-    const change: TenancyChange = {
-      keys: each<Key>(what.keys, (id) => wireKey(this.tenancy, id, now)),
-      scopes: each<Scope>(what.scopes, (id) => this.scope(id)),
-      prices: each<ModelPrice>(what.prices, (model) => {
-        const price = this.tenancy.prices.get(model);
-        return price === undefined ? undefined : wirePrice(model, price);
-      }),
-    };
+  #publish(change: TenancyChange): void {
     try {
       this.#options.publish(change);
     } catch (error) {

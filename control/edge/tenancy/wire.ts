@@ -1,4 +1,5 @@
 /** Keys, scopes and prices as routers are sent them. Pure. */
+import { Buffer } from "node:buffer";
 import { create } from "@bufbuild/protobuf";
 import {
   type AllowList,
@@ -19,7 +20,7 @@ import {
   ScopeKind,
   ScopeSchema,
 } from "@heddle/proto/gen/tenancy";
-import { chainOf, exists, type Kind } from "../../core/tenancy/chain.ts";
+import { chainOf, type Kind, stands } from "../../core/tenancy/chain.ts";
 import { allowedModels } from "../../core/tenancy/effective.ts";
 import type { Period, StoredLimits, StoredPrice, Tenancy } from "../../core/tenancy/stored.ts";
 import type { BudgetStanding } from "../../core/usage/budgets.ts";
@@ -39,17 +40,17 @@ export function encodeKind(kind: Kind): ScopeKind {
 export function wireKey(tenancy: Tenancy, id: string, now: number): Key | undefined {
   const key = tenancy.keys.get(id);
   if (key === undefined || key.revokedAt !== undefined) return undefined;
-  if (!exists(tenancy, key.project)) return undefined;
+  const chain = chainOf(tenancy, id);
+  if (!stands(tenancy, chain)) return undefined;
   const secrets = key.secrets.filter(({ expiresAt }) => expiresAt === undefined || expiresAt > now);
   if (secrets.length === 0) return undefined;
-  const chain = chainOf(tenancy, id);
   const project = tenancy.scopes.get(key.project);
   return create(KeySchema, {
     id,
     name: key.name,
     secrets: secrets.map(({ sha256, shown, expiresAt }) =>
       create(KeySecretSchema, {
-        sha256: bytesOf(sha256),
+        sha256: Buffer.from(sha256, "hex"),
         prefix: shown,
         ...(expiresAt === undefined ? {} : { expiresAtS: BigInt(Math.floor(expiresAt / 1_000)) }),
       })
@@ -58,7 +59,7 @@ export function wireKey(tenancy: Tenancy, id: string, now: number): Key | undefi
     organisation: chain[0]?.name ?? "",
     project: project?.name ?? "",
     projectId: key.project,
-    ...list("models", allowedModels(tenancy, id)?.models),
+    ...list("models", allowedModels(tenancy, chain)?.models),
     ...list("paths", key.paths),
     ...list("addresses", key.addresses),
     band: key.band,
@@ -187,8 +188,4 @@ export function list<Name extends string>(
   const member: { [K in Name]?: AllowList } = {};
   member[name] = create(AllowListSchema, { items: [...items] });
   return member;
-}
-
-function bytesOf(hex: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(hex.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 }

@@ -11,7 +11,13 @@ import type { Published } from "../../core/published.ts";
 import { BoundedQueue } from "../bounded_queue.ts";
 import { deltaOf, snapshotOf } from "./delta.ts";
 import { encodeOnce, withEncoded } from "./encoded.ts";
-import { type EncodedPart, type TenancyChange, TenancyFeed } from "./tenancy_feed.ts";
+import {
+  type EncodedPart,
+  NOBODY,
+  type TenancyChange,
+  TenancyFeed,
+  type TenancySource,
+} from "./tenancy_feed.ts";
 
 /** Publications that may wait for one router: four in a second of the fleet, and changes of keys. */
 export const ROUTER_QUEUE_MAX = 64;
@@ -25,7 +31,7 @@ export class WatchHub {
   #snapshot: Update | undefined;
   #encoded: WatchResponse[] = [];
   readonly #routers = new Map<BoundedQueue<Update>, string>();
-  readonly #tenancy = new TenancyFeed();
+  #tenancy = new TenancyFeed(NOBODY);
 
   constructor(published: Published) {
     this.#published = published;
@@ -47,13 +53,17 @@ export class WatchHub {
 
   /** Sends every router what changed about keys, scopes and prices. */
   publishTenancy(change: TenancyChange): void {
+    this.#tenancy.touch(change);
+    // With 100,000 keys it matters that nothing is encoded for nobody.
+    if (this.#routers.size === 0) return;
     const published = this.#published;
-    this.#send(this.#tenancy.apply(change).map((part) => carrying(part, { published })));
+    this.#send(this.#tenancy.delta(change).map((part) => carrying(part, { published })));
   }
 
-  /** Who says how a scope's budget stands when a snapshot is made. */
-  refreshScopes(refresh: TenancyFeed["refresh"]): void {
-    this.#tenancy.refresh = refresh;
+  /** From here on keys, scopes and prices are those of `source`. */
+  serve(source: TenancySource, all: TenancyChange): void {
+    this.#tenancy = new TenancyFeed(source);
+    this.publishTenancy(all);
   }
 
   /** Asks routers for what they hold of these scopes and do not use. Those that are away are not asked. */

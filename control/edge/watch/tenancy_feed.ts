@@ -1,6 +1,7 @@
 /**
  * Keys, scopes and prices as routers get them: a part of every snapshot, and deltas. There may be
- * 100,000 keys, so they are kept encoded, a thousand in a piece, and a change costs one piece.
+ * 100,000 keys, so what is sent is made only when somebody is there to get it, is kept encoded, a
+ * thousand in a piece, and a change costs one piece.
  */
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type WatchResponse, WatchResponseSchema } from "@heddle/proto/gen/router";
@@ -13,47 +14,77 @@ import { CHUNK_ITEMS } from "./delta.ts";
  */
 const SCOPES_FRESH_MS = 10_000;
 
-/** What changed; an id without a value is gone. */
-export interface TenancyChange {
-  readonly keys: ReadonlyMap<string, Key | undefined>;
-  readonly scopes: ReadonlyMap<string, Scope | undefined>;
-  readonly prices: ReadonlyMap<string, ModelPrice | undefined>;
+/** What there is now, by id; undefined for what is gone. */
+export interface TenancySource {
+  key(id: string): Key | undefined;
+  scope(id: string): Scope | undefined;
+  price(model: string): ModelPrice | undefined;
 }
+
+/** Ids of what changed, became, or is gone. */
+export interface TenancyChange {
+  readonly keys: Iterable<string>;
+  readonly scopes: Iterable<string>;
+  readonly prices: Iterable<string>;
+}
+
+export const NOBODY: TenancySource = {
+  key: () => undefined,
+  scope: () => undefined,
+  price: () => undefined,
+};
 
 /** A message but for its revision, encoded. */
 export type EncodedPart = Uint8Array<ArrayBuffer>;
 
-type Items = Partial<Pick<WatchResponse, "keys" | "scopes" | "prices">>;
+type Fields = Partial<
+  Pick<
+    WatchResponse,
+    "keys" | "scopes" | "prices" | "removedKeys" | "removedScopes" | "removedPrices"
+  >
+>;
 
 export class TenancyFeed {
-  readonly #keys = new Pieces<Key>((keys) => ({ keys }), Infinity);
-  readonly #scopes = new Pieces<Scope>(
-    (scopes) => ({ scopes: scopes.map((scope) => this.refresh(scope)) }),
-    SCOPES_FRESH_MS,
-  );
-  readonly #prices = new Pieces<ModelPrice>((prices) => ({ prices }), Infinity);
+  readonly #source: TenancySource;
+  readonly #keys: Pieces<Key>;
+  readonly #scopes: Pieces<Scope>;
+  readonly #prices: Pieces<ModelPrice>;
 
-  /** Asked for a scope when it is encoded: its budget may stand differently by now. */
-  refresh: (scope: Scope) => Scope = (scope) => scope;
+  constructor(source: TenancySource) {
+    this.#source = source;
+    const wrap = { keys: (keys: Key[]) => ({ keys }), scopes: (scopes: Scope[]) => ({ scopes }) };
+    this.#keys = new Pieces((id) => source.key(id), wrap.keys, Infinity);
+    this.#scopes = new Pieces((id) => source.scope(id), wrap.scopes, SCOPES_FRESH_MS);
+    this.#prices = new Pieces((id) => source.price(id), (prices) => ({ prices }), Infinity);
+  }
 
-  /** Takes a change in, and gives the messages that say it. */
-  apply({ keys, scopes, prices }: TenancyChange): readonly EncodedPart[] {
-    this.#keys.change(keys);
-    this.#scopes.change(scopes);
-    this.#prices.change(prices);
+  /** Takes note of a change; nothing is made of it yet. */
+  touch({ keys, scopes, prices }: TenancyChange): void {
+    this.#keys.touch(keys);
+    this.#scopes.touch(scopes);
+    this.#prices.touch(prices);
+  }
+
+  /** The messages that say a change to whoever has what was before. */
+  delta(change: TenancyChange): readonly EncodedPart[] {
+    const keys = sorted(change.keys, (id) => this.#source.key(id));
+    const scopes = sorted(change.scopes, (id) => this.#source.scope(id));
+    const prices = sorted(change.prices, (model) => this.#source.price(model));
+    const removed = {
+      removedKeys: keys.gone,
+      removedScopes: scopes.gone,
+      removedPrices: prices.gone,
+    };
     // What is gone goes first: nothing may be let in for longer than it must.
-    const removed = { removedKeys: gone(keys), removedScopes: gone(scopes) };
-    const rest = { ...removed, removedPrices: gone(prices) };
-    const nothing = Object.values(rest).every((list) => list.length === 0);
     return [
-      ...(nothing ? [] : [encoded(rest)]),
-      ...pieces(there(scopes)).map((part) => encoded({ scopes: part })),
-      ...pieces(there(keys)).map((part) => encoded({ keys: part })),
-      ...pieces(there(prices)).map((part) => encoded({ prices: part })),
+      ...(Object.values(removed).every((list) => list.length === 0) ? [] : [encoded(removed)]),
+      ...slices(scopes.there).map((part) => encoded({ scopes: part })),
+      ...slices(keys.there).map((part) => encoded({ keys: part })),
+      ...slices(prices.there).map((part) => encoded({ prices: part })),
     ];
   }
 
-  /** Everything, piece by piece, each encoded only when it is reached and not known already. */
+  /** Everything, piece by piece, each made only when it is reached and not known already. */
   *snapshot(now: () => number): Generator<EncodedPart> {
     yield* this.#scopes.encoded(now);
     yield* this.#keys.encoded(now);
@@ -61,72 +92,80 @@ export class TenancyFeed {
   }
 }
 
-/** Items by id in pieces of a thousand; an item stays in its piece. */
+/** Ids in pieces of a thousand; an id stays in its piece, also while there is nothing under it. */
 class Pieces<Item> {
-  readonly #wrap: (items: Item[]) => Items;
+  readonly #item: (id: string) => Item | undefined;
+  readonly #wrap: (items: Item[]) => Fields;
   readonly #freshMs: number;
-  readonly #pieces: Piece<Item>[] = [];
-  readonly #places = new Map<string, Piece<Item>>();
+  readonly #pieces: Piece[] = [];
+  readonly #places = new Map<string, Piece>();
 
-  constructor(wrap: (items: Item[]) => Items, freshMs: number) {
+  constructor(
+    item: (id: string) => Item | undefined,
+    wrap: (items: Item[]) => Fields,
+    freshMs: number,
+  ) {
+    this.#item = item;
     this.#wrap = wrap;
     this.#freshMs = freshMs;
   }
 
-  change(changes: ReadonlyMap<string, Item | undefined>): void {
-    for (const [id, item] of changes) {
-      const piece = this.#places.get(id) ?? (item === undefined ? undefined : this.#room());
-      if (piece === undefined) continue;
-      piece.encoded = undefined;
-      if (item === undefined) {
-        piece.items.delete(id);
-        this.#places.delete(id);
-      } else {
-        piece.items.set(id, item);
+  touch(ids: Iterable<string>): void {
+    for (const id of ids) {
+      let piece = this.#places.get(id);
+      if (piece === undefined) {
+        piece = this.#room();
+        piece.ids.push(id);
         this.#places.set(id, piece);
       }
+      piece.encoded = undefined;
     }
   }
 
   *encoded(now: () => number): Generator<EncodedPart> {
     for (const piece of this.#pieces) {
-      if (piece.items.size === 0) continue;
       const at = now();
       if (piece.encoded === undefined || at - piece.encoded.at > this.#freshMs) {
-        piece.encoded = { bytes: encoded(this.#wrap([...piece.items.values()])), at };
+        const items = piece.ids.map(this.#item).filter((item) => item !== undefined);
+        piece.encoded = { bytes: encoded(this.#wrap(items)), at };
       }
-      yield piece.encoded.bytes;
+      if (piece.encoded.bytes.length > 0) yield piece.encoded.bytes;
     }
   }
 
-  #room(): Piece<Item> {
+  #room(): Piece {
     const last = this.#pieces.at(-1);
-    if (last !== undefined && last.items.size < CHUNK_ITEMS) return last;
-    const piece: Piece<Item> = { items: new Map(), encoded: undefined };
+    if (last !== undefined && last.ids.length < CHUNK_ITEMS) return last;
+    const piece: Piece = { ids: [], encoded: undefined };
     this.#pieces.push(piece);
     return piece;
   }
 }
 
-interface Piece<Item> {
-  readonly items: Map<string, Item>;
+interface Piece {
+  readonly ids: string[];
   encoded: { readonly bytes: EncodedPart; readonly at: number } | undefined;
 }
 
-function encoded(part: Partial<WatchResponse>): EncodedPart {
-  const { $typeName: _, $unknown: _unknown, ...fields } = part;
+function encoded(fields: Fields): EncodedPart {
   return Uint8Array.from(toBinary(WatchResponseSchema, create(WatchResponseSchema, fields)));
 }
 
-function gone(changes: ReadonlyMap<string, unknown>): string[] {
-  return [...changes].filter(([, value]) => value === undefined).map(([id]) => id);
+function sorted<Item>(
+  ids: Iterable<string>,
+  item: (id: string) => Item | undefined,
+): { readonly there: Item[]; readonly gone: string[] } {
+  const there: Item[] = [];
+  const gone: string[] = [];
+  for (const id of ids) {
+    const found = item(id);
+    if (found === undefined) gone.push(id);
+    else there.push(found);
+  }
+  return { there, gone };
 }
 
-function there<Item>(changes: ReadonlyMap<string, Item | undefined>): Item[] {
-  return [...changes.values()].filter((item) => item !== undefined);
-}
-
-function pieces<Item>(items: readonly Item[]): Item[][] {
+function slices<Item>(items: readonly Item[]): Item[][] {
   const found: Item[][] = [];
   for (let at = 0; at < items.length; at += CHUNK_ITEMS) {
     found.push(items.slice(at, at + CHUNK_ITEMS));

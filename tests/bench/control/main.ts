@@ -14,6 +14,7 @@ import { record } from "../../../control/core/deciding/record.ts";
 import type { World } from "../../../control/core/world.ts";
 import { encodeShardState } from "@heddle/proto/shard_state";
 import { say } from "../../../tools/say.ts";
+import { benchKeys } from "./keys.ts";
 import { type Fleet, freshWorld, registerAll, runningFleet } from "./fleet.ts";
 
 const SIZES = [125, 250, 500, 1_000] as const;
@@ -41,7 +42,10 @@ const MEASURES: readonly Measure[] = [
   { name: "heartbeats, CPU", unit: "%", run: heartbeating },
 ];
 
-if (import.meta.main) main();
+if (import.meta.main) {
+  main();
+  await benchKeys();
+}
 
 function main(): void {
   const before = new Map<string, number>();
