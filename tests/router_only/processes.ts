@@ -41,7 +41,7 @@ export interface SimOptions {
 export async function startSim({ port, args = [], key }: SimOptions): Promise<RunningProcess> {
   const all = ["serve", "served", "--host", "127.0.0.1", "--port", String(port), ...args];
   const env: Record<string, string> = key === undefined ? {} : { VLLM_API_KEY: key };
-  return await start("heddle-sim", all, {
+  return await startProgram("heddle-sim", all, {
     url: `http://127.0.0.1:${port}`,
     probe: `http://127.0.0.1:${port}/health`,
     env,
@@ -65,7 +65,7 @@ export async function startRouter(
       admin: { listen: `127.0.0.1:${admin}`, ...config["admin"] },
     }),
   );
-  const process = await start("heddle-router", ["--config", file], {
+  const process = await startProgram("heddle-router", ["--config", file], {
     url: `http://127.0.0.1:${port}`,
     probe: `http://127.0.0.1:${port}/ready`,
     env: { HEDDLE_STATE: state, ...env },
@@ -73,7 +73,8 @@ export async function startRouter(
   return { ...process, admin: `http://127.0.0.1:${admin}` };
 }
 
-async function start(
+/** Starts a program by its launcher and waits until `probe` answers well. */
+export async function startProgram(
   launcher: string,
   args: readonly string[],
   options: { url: string; probe: string; env: Record<string, string> },

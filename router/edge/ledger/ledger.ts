@@ -1,7 +1,7 @@
 /**
  * Brings every record to control, once, without a request ever waiting for it. Records go to disk
- * five times a second, whether control is there or not, and from there to control; a file goes when
- * control has all of it. So a process that is killed loses what it has not written for a fifth of a
+ * ten times a second, whether control is there or not, and from there to control; a file goes when
+ * control has all of it. So a process that is killed loses what it has not written for a tenth of a
  * second, and sends the rest again when it is back: control knows records by their ids.
  */
 import type { UsageRecord as WireRecord } from "@heddle/proto/gen/tenancy";
@@ -10,7 +10,7 @@ import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
 import { type LedgerEntry, type LedgerFile, type LedgerFolder, linesOf } from "./ledger_file.ts";
 
-const WRITE_MS = 200;
+const WRITE_MS = 100;
 /** As many as control takes at once. */
 const BATCH = 1_000;
 /** While control is away, one file takes so much; reading one back must not fill the memory. */
@@ -49,6 +49,7 @@ export class Ledger {
   #open: Batch | undefined;
   #waiting: Batch[] = [];
   #sending: Promise<void> | undefined;
+  #syncing: Promise<void> | undefined;
   #retryAt = 0;
   #lost = 0;
   #complainedAt = -Infinity;
@@ -117,6 +118,7 @@ export class Ledger {
     await this.#write();
     this.#send();
     await this.#sending;
+    await this.#syncing;
   }
 
   async #write(): Promise<void> {
@@ -137,7 +139,15 @@ export class Ledger {
       this.#seal();
       return this.#keepInMemory(entries, errorText(error));
     }
+    if (file !== undefined) this.#sync(file);
     if ((file?.bytes ?? 0) >= FILE_BYTES_MAX) this.#seal();
+  }
+
+  /** Beside the writing: a slow disk must not let records wait in memory. */
+  #sync(file: LedgerFile): void {
+    this.#syncing ??= this.#options.folder.sync(file).catch((error: unknown) => {
+      this.#complain("Cannot bring usage records to the disk for good", { why: errorText(error) });
+    }).finally(() => this.#syncing = undefined);
   }
 
   /** Without a disk, control alone can take them, as long as it is there. */

@@ -63,7 +63,10 @@ export class LedgerFolder {
     return { path: join(this.#folder, name), bytes: 0 };
   }
 
-  /** Appends lines and waits until they are on disk. */
+  /**
+   * Appends lines. A process that is killed has lost nothing of them then; a machine that loses power
+   * may, until `sync`.
+   */
   async append(file: LedgerFile, lines: Uint8Array): Promise<void> {
     if (file.bytes === 0) await Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const open = await Deno.open(file.path, {
@@ -81,6 +84,22 @@ export class LedgerFolder {
           rest = rest.subarray(written);
         }
       }
+    } finally {
+      open.close();
+    }
+  }
+
+  /** Waits until what was appended is on disk. */
+  async sync(file: LedgerFile): Promise<void> {
+    let open: Deno.FsFile;
+    try {
+      open = await Deno.open(file.path, { write: true });
+    } catch (error) {
+      // Control had it all meanwhile.
+      if (error instanceof Deno.errors.NotFound) return;
+      throw error;
+    }
+    try {
       await open.syncData();
     } finally {
       open.close();
