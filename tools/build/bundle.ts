@@ -20,8 +20,9 @@ export async function writeBundles(folder: string): Promise<void> {
   await Deno.mkdir(`${folder}/lib`);
   for (const { room, folder: source, name } of PROGRAMS) {
     const path = `${folder}/lib/${name}.mjs`;
-    await Deno.rename(`${made}/${source}/main.js`, path);
-    const problems = bundleProblems(await Deno.readTextFile(path), await importsOf(path));
+    const text = withRequire(await Deno.readTextFile(`${made}/${source}/main.js`));
+    await Deno.writeTextFile(path, text);
+    const problems = bundleProblems(text, await importsOf(path));
     if (problems.length > 0) {
       throw new HeddleError("system", `Cannot package ${room}: ${problems.join("; ")}`);
     }
@@ -29,10 +30,36 @@ export async function writeBundles(folder: string): Promise<void> {
   await Deno.remove(made, { recursive: true });
 }
 
+/**
+ * The helper through which packages in CommonJS load `node:` modules; a module has no `require`. Deno
+ * puts its own in the place of it, but overlooks one whose minified name holds a "$".
+ */
+const REQUIRE = new RegExp(
+  String.raw`var ([\w$]+)=\((\w+)=>typeof require<"u"\?require:typeof Proxy<"u"\?new Proxy\(` +
+    String.raw`.{1,80}?\):\2\)\(function\(\w+\)\{if\(typeof require<"u"\)return require\.apply` +
+    String
+      .raw`\(this,arguments\);throw Error\('Dynamic require of "'\+\w+\+'" is not supported'\)\}\);`,
+);
+
+/** The bundle with that helper replaced where Deno has not done it. Pure. */
+export function withRequire(text: string): string {
+  return text.replace(
+    REQUIRE,
+    (_, name: string) =>
+      'import{createRequire as __createRequire}from"node:module";' +
+      `var ${name}=__createRequire(import.meta.url);`,
+  );
+}
+
 /** What would break a bundle that is alone in its folder. Pure. */
 export function bundleProblems(text: string, imports: readonly string[]): readonly string[] {
   const problems = imports.filter((specifier) => !specifier.startsWith("node:"))
     .map((specifier) => `its bundle imports "${specifier}", which a release does not have`);
+  if (text.includes("Dynamic require of")) {
+    problems.push(
+      "packages in it cannot load modules of Node's: Deno's bundler has changed its helper",
+    );
+  }
   if (/\bnew Worker\((?!import\.meta\.url\b|`data:)/.test(text)) {
     problems.push(
       "it starts a Worker from a file of its own, which a release does not have; " +
