@@ -131,7 +131,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     handler,
   );
   const server = secure ?? http2.createServer(handler);
-  const sessions = new Set<http2.ServerHttp2Session>();
+  const sessions = new Map<http2.ServerHttp2Session, { stop(): void }>();
   const judge = secure === undefined
     ? () => {}
     : (session: http2.ServerHttp2Session) => endRefused(session, options);
@@ -141,8 +141,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     socket.on("close", () => sockets.delete(socket));
   });
   server.on("session", (session: http2.ServerHttp2Session) => {
-    sessions.add(session);
-    watchSession(session, { judge, ended: () => sessions.delete(session) });
+    sessions.set(session, watchSession(session, { judge, ended: () => sessions.delete(session) }));
     judge(session);
   });
   // A refused handshake is the peer's business; without a handler it would end the process.
@@ -157,11 +156,11 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
       secure?.setSecureContext(secureOptions(next));
     },
     peers: () =>
-      secure === undefined ? [] : [...sessions].filter((session) => !session.destroyed)
+      secure === undefined ? [] : [...sessions.keys()].filter((session) => !session.destroyed)
         .map(({ socket }) => shownCertificate(tlsOf(socket).getPeerCertificate()))
         .filter((shown) => shown !== undefined),
     recheck() {
-      for (const session of sessions) judge(session);
+      for (const session of sessions.keys()) judge(session);
     },
     close: (graceMs) => closeServer(server, { sessions, sockets }, graceMs),
   };
@@ -220,9 +219,15 @@ function refusalOf(
 function watchSession(
   session: http2.ServerHttp2Session,
   { judge, ended }: { judge: (session: http2.ServerHttp2Session) => void; ended: () => void },
-): void {
+): { stop(): void } {
   let outstanding = false;
+  const stop = () => {
+    clearInterval(timer);
+    ended();
+  };
   const timer = setInterval(() => {
+    // One whose connection a browser closed is destroyed without ever saying that it is closed.
+    if (session.destroyed) return stop();
     judge(session);
     if (session.destroyed) return;
     if (outstanding) {
@@ -238,27 +243,29 @@ function watchSession(
   }, PING_INTERVAL_MS);
   // Clients that cancel a call end their session with an error here; it needs a handler.
   session.on("error", (error: Error) => log.debug("session ended", { error }));
-  session.on("close", () => {
-    clearInterval(timer);
-    ended();
-  });
+  session.on("close", stop);
+  return { stop };
 }
 
 async function closeServer(
   server: http2.Http2Server | http2.Http2SecureServer,
-  open: { sessions: ReadonlySet<http2.ServerHttp2Session>; sockets: ReadonlySet<Socket> },
+  open: {
+    sessions: ReadonlyMap<http2.ServerHttp2Session, { stop(): void }>;
+    sockets: ReadonlySet<Socket>;
+  },
   graceMs: number,
 ): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  for (const session of open.sessions) session.close();
+  for (const session of open.sessions.keys()) session.close();
   const timer = setTimeout(() => {
-    for (const session of open.sessions) session.destroy();
+    for (const session of open.sessions.keys()) session.destroy();
     // A session that is destroyed may leave its connection open, and a peer that never said
     // anything has none: either would keep the listener from ever having closed.
     for (const socket of open.sockets) socket.destroy();
   }, graceMs);
   await closed;
   clearTimeout(timer);
+  for (const watch of [...open.sessions.values()]) watch.stop();
 }
 
 /** Who shows a certificate that is not good is a peer without one. */

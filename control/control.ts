@@ -49,7 +49,11 @@ export async function startControl(settings: Settings): Promise<Control> {
   const stopped = () =>
     new HeddleError("unavailable", "Control stops; it or another one is back soon");
   const seat: Seat = new Seat({ settings, realm, store, metrics: () => controlled });
-  const controlled = controlMetrics(metrics.registry, sourcesOf(seat));
+  let reached: Listeners | undefined;
+  const controlled = controlMetrics(
+    metrics.registry,
+    sourcesOf(seat, () => reached?.console.consoles() ?? 0),
+  );
   const metricsServer = stack.adopt(
     await startMetricsServer({
       listen: settings.metrics,
@@ -62,18 +66,21 @@ export async function startControl(settings: Settings): Promise<Control> {
   );
   // Before it leads: a control that nobody can reach must not keep another from leading.
   const listeners = await startListeners(settings, tls, { seat, realm, store });
+  reached = listeners;
   stack.defer(() => listeners.close());
   stack.defer(() => {
     stopping = true;
     return seat.stop(stopped());
   });
+  // First of all: pages keep what they show, and are not told that there is nothing.
+  stack.defer(() => listeners.console.close());
   await seat.open();
   const running = stack.move();
   return {
     agents: listeners.agents.address,
     admin: listeners.admin.address,
     metrics: metricsServer.address,
-    console: listeners.console,
+    console: listeners.console.local,
     failed: seat.failed,
     async reload() {
       await reloadTls(settings, listeners);
@@ -95,7 +102,7 @@ function notReady({ standing, leadership }: Seat): string | undefined {
 }
 
 /** A control that stands by knows of nothing. */
-function sourcesOf(seat: Seat): MetricSources {
+function sourcesOf(seat: Seat, consoles: () => number): MetricSources {
   const view = <T>(make: (world: World, now: number) => readonly T[]) => () => {
     const loop = seat.leadership?.loop;
     return loop === undefined ? [] : make(loop.world(), loop.now());
@@ -111,6 +118,7 @@ function sourcesOf(seat: Seat): MetricSources {
     agentStreams: () => seat.leadership?.streams.size ?? 0,
     watchClients: () => seat.leadership?.hub.size ?? 0,
     logReaders: () => seat.leadership?.logs.size ?? 0,
+    consoles,
     leading: () => seat.leadership !== undefined,
     storeAway: () => seat.standing.away !== undefined,
     keys: () => seat.leadership?.tenancy.keys() ?? 0,

@@ -16,6 +16,7 @@ export interface MetricSources {
   readonly agentStreams: () => number;
   readonly watchClients: () => number;
   readonly logReaders: () => number;
+  readonly consoles: () => number;
   /** False while this control stands by. */
   readonly leading: () => boolean;
   readonly storeAway: () => boolean;
@@ -118,6 +119,7 @@ function registerGauges(registry: Registry, sources: MetricSources): void {
   plain("agent_streams", "Nodes that are connected.", sources.agentStreams);
   plain("watch_clients", "Routers that watch.", sources.watchClients);
   plain("log_readers", "Operators that read logs.", sources.logReaders);
+  plain("consoles", "Consoles that are open.", sources.consoles);
   plain(
     "leading",
     "1 while this control leads, 0 while it stands by.",

@@ -53,6 +53,8 @@ export interface ServedConsole {
   /** Where it is without logging in; undefined when there is no such listener. */
   readonly local: Address | undefined;
   readonly traffic: Traffic;
+  /** How many are open. */
+  consoles(): number;
   /** Answers what the admin listener has no RPC for. */
   answer(request: WebRequest, response: WebResponse, peer: Peer): void;
   /** Ends every console's stream. */
@@ -94,6 +96,7 @@ export async function serveConsole(parts: ConsoleParts): Promise<ServedConsole> 
   return {
     local: local?.address,
     traffic,
+    consoles: () => live.size,
     answer: (request, response, peer) => handler(request, response, door(peer)),
     async close() {
       for (const timer of timers) clearInterval(timer);

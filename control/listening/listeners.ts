@@ -1,6 +1,5 @@
 /** Where control is reached: by agents and routers, by operators, and by their browsers. */
 import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
-import type { Address } from "@heddle/common/address";
 import type { ShownCertificate } from "@heddle/common/identity";
 import type { TlsMaterial } from "@heddle/common/mtls_files";
 import { type RpcServer, type RpcServerOptions, startRpcServer } from "@heddle/common/rpc_server";
@@ -28,10 +27,10 @@ const CLOSE_GRACE_MS = 2_000;
 export interface Listeners {
   readonly agents: RpcServer;
   readonly admin: RpcServer;
-  /** The console's own listener; undefined when there is none. */
-  readonly console: Address | undefined;
+  readonly console: ServedConsole;
   /** Throws `invalid_input` when the tokens cannot be read; those of before stay. */
   reload(tls: TlsMaterial): Promise<void>;
+  /** Of all but the console, which is closed before. */
   close(): Promise<void>;
 }
 
@@ -70,7 +69,6 @@ export async function startListeners(
     routes: adminRoutes,
   });
   const close = async (graceMs: number) => {
-    await page.close();
     await Promise.all(opened.map((server) => server.close(graceMs)));
   };
   try {
@@ -92,7 +90,7 @@ export async function startListeners(
     return {
       agents,
       admin,
-      console: page.local,
+      console: page,
       async reload(next) {
         agents.reload(next);
         admin.reload(next);
@@ -101,6 +99,7 @@ export async function startListeners(
       close: () => close(CLOSE_GRACE_MS),
     };
   } catch (error) {
+    await page.close();
     await close(0);
     throw error;
   }

@@ -172,7 +172,10 @@ function routesOf(options: ConsoleOptions): Readonly<Record<string, Route>> {
       const follow = eventStream(response);
       const leave = live.follow(topicsOf(url.searchParams.get("topics")), follow.sink);
       if (leave === undefined) {
-        throw new HeddleError("exhausted", "Cannot show anything: too many consoles are open");
+        throw new HeddleError(
+          "exhausted",
+          "Cannot show anything: control stops, or too many consoles are open",
+        );
       }
       follow.onGone(leave);
     },

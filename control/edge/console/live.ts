@@ -49,6 +49,7 @@ export class Live {
   /** As of the last tick, as JSON; only of collections that somebody follows. */
   readonly #known = new Map<Topic, ReadonlyMap<string, string>>();
   #timer: ReturnType<typeof setInterval> | undefined;
+  #closed = false;
 
   constructor(look: Look, now: () => number) {
     this.#look = look;
@@ -59,9 +60,9 @@ export class Live {
     return this.#followers.size;
   }
 
-  /** Begins to push at once; the result ends it. Undefined when there are too many already. */
+  /** Begins to push at once; the result ends it. Undefined when there are too many, or it is closed. */
   follow(topics: ReadonlySet<Topic>, sink: Sink): (() => void) | undefined {
-    if (this.#followers.size >= FOLLOWERS_MAX) return undefined;
+    if (this.#closed || this.#followers.size >= FOLLOWERS_MAX) return undefined;
     const follower: Follower = {
       sink,
       topics,
@@ -89,8 +90,9 @@ export class Live {
     for (const follower of [...this.#followers]) this.#push(follower, changes, now);
   }
 
-  /** Ends every console's stream; each tries again by itself. */
+  /** Ends every console's stream for good; each tries again by itself. */
   close(): void {
+    this.#closed = true;
     for (const follower of [...this.#followers]) {
       this.#leave(follower);
       follower.sink.end();

@@ -1,0 +1,111 @@
+import { deepEqual, equal, ok } from "node:assert/strict";
+import type { Page } from "playwright-core";
+import { CHROMIUM, startBrowser } from "./browser.ts";
+import { Stage } from "./stage.ts";
+
+/** Opens an action's dialog, and waits until it says what would happen. */
+async function ask(page: Page, article: string, button: string) {
+  await page.getByRole("article", { name: article }).getByRole("button", { name: button }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("heading", { name: "What would happen" }).waitFor();
+  return {
+    dialog,
+    async decide(why?: string) {
+      if (why !== undefined) await dialog.getByLabel("Why").fill(why);
+      await dialog.getByRole("button", { name: button, exact: true }).click();
+      await dialog.waitFor({ state: "detached" });
+    },
+  };
+}
+
+Deno.test({
+  name: "an operator's decisions by button, each with its consequences first",
+  ignore: CHROMIUM === undefined,
+  async fn(t) {
+    await using stage = await Stage.set();
+    await using browser = await startBrowser();
+    const page = await browser.open(stage.url);
+    const chat = page.getByRole("article", { name: "model chat" });
+    await page.locator(".gpu.held").first().waitFor();
+    const holder = await page.locator(".island .node:has(.gpu.held)").first().getAttribute(
+      "aria-label",
+    ) ?? "";
+
+    await t.step("cordon and uncordon", async () => {
+      const cordon = await ask(page, "node alone", "Cordon");
+      await cordon.dialog.getByText("Nothing starts and nothing stops").waitFor();
+      await cordon.decide("the fan is loud");
+      const node = page.getByRole("article", { name: "node alone" });
+      await node.getByText("by local: the fan is loud").waitFor();
+      await (await ask(page, "node alone", "Uncordon")).decide();
+      await node.getByText("ready").waitFor();
+    });
+
+    await t.step(
+      "a drain shows what stops and where it goes on; cancelling changes nothing",
+      async () => {
+        const drain = await ask(page, holder, "Drain");
+        await drain.dialog.getByText(/^stops chat-\S+ of chat on/).waitFor();
+        await drain.dialog.getByText(/^starts a replica of chat \(h100\) on/).waitFor();
+        await drain.dialog.getByRole("button", { name: "Cancel" }).click();
+        await drain.dialog.waitFor({ state: "detached" });
+        ok(await page.getByRole("article", { name: holder }).getByText("ready").isVisible());
+        await (await ask(page, holder, "Drain")).decide();
+        await page.getByRole("article", { name: holder }).getByText("drained").waitFor();
+        await (await ask(page, holder, "Uncordon")).decide();
+        await page.getByRole("article", { name: holder }).getByText("ready").waitFor();
+      },
+    );
+
+    await t.step("scale, with the number chosen in the dialog", async () => {
+      await page.goto(`${stage.url}#/models`);
+      const scale = await ask(page, "model chat", "Scale");
+      await scale.dialog.getByLabel("Replicas").fill("3");
+      await scale.dialog.getByText("starts a replica of chat").nth(1).waitFor();
+      await scale.decide("a demo");
+      await chat.getByText("held at 3", { exact: true }).waitFor();
+      await chat.getByText("3 of 3 ready").waitFor();
+      await (await ask(page, "model chat", "Let it scale")).decide();
+      await chat.getByText("held at 3", { exact: true }).waitFor({ state: "detached" });
+    });
+
+    await t.step("pause and resume", async () => {
+      await (await ask(page, "model chat", "Pause")).decide("wait for me");
+      await chat.getByText("paused", { exact: true }).waitFor();
+      await (await ask(page, "model chat", "Resume")).decide();
+      await chat.getByText("paused", { exact: true }).waitFor({ state: "detached" });
+    });
+
+    await t.step("restart and stop a replica", async () => {
+      await page.goto(`${stage.url}#/models/chat`);
+      const first = await page.getByRole("article").first().getAttribute("aria-label") ?? "";
+      await (await ask(page, first, "Restart")).decide("it stutters");
+      await page.getByRole("article", { name: first, exact: true }).waitFor({ state: "detached" });
+      const second = await page.getByRole("article").first().getAttribute("aria-label") ?? "";
+      await (await ask(page, second, "Stop")).decide();
+      await page.getByRole("article", { name: second, exact: true }).waitFor({ state: "detached" });
+    });
+
+    await t.step("what control refuses is said in the dialog", async () => {
+      await page.goto(`${stage.url}#/models`);
+      await chat.getByRole("button", { name: "Scale" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Replicas").fill("9999");
+      await dialog.getByRole("button", { name: "Scale", exact: true }).click();
+      await dialog.getByText(/is the most/).waitFor();
+      await page.keyboard.press("Escape");
+    });
+
+    await t.step("all of it is on the audit trail, under the operator's name", async () => {
+      await page.goto(`${stage.url}#/events`);
+      const trail = page.getByRole("table", { name: "Audit trail" });
+      for (
+        const what of ["cordon alone", "drain h100", "scale chat", "pause chat", "restart chat"]
+      ) {
+        await trail.getByRole("row", { name: what }).first().waitFor();
+      }
+      equal(await trail.getByRole("cell", { name: "local" }).count() > 5, true);
+    });
+    deepEqual(browser.complaints, []);
+  },
+});
