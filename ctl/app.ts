@@ -13,6 +13,7 @@ import { status as certificates } from "./commands/ca/status.ts";
 import { listAudit } from "./commands/audit.ts";
 import { apply } from "./commands/catalog/apply.ts";
 import { plan } from "./commands/catalog/plan.ts";
+import { showCatalog } from "./commands/catalog/show.ts";
 import { listDecisions } from "./commands/decisions.ts";
 import { bench } from "./commands/bench_model.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -70,6 +71,7 @@ const root = buildRouteMap({
         status: certificates,
       },
     }),
+    catalog: showCatalog,
     plan,
     apply,
     cordon,

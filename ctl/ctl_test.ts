@@ -148,13 +148,19 @@ Deno.test("explain: the summary, the placements, then each node's own line", () 
     formatExplanation(create(ExplainResponseSchema, {
       model: "giant",
       summary: "1/2 nodes fit: 1 gpus_free",
-      placements: [{ replicaId: "r", profile: "p", nodes: ["a", "b"], scores: { packing: 0.5 } }],
+      placements: [{
+        replicaId: "r",
+        profile: "p",
+        nodes: ["a", "b"],
+        scores: { packing: 0.5 },
+        notes: ["no NVLink clique of 8"],
+      }],
       rejections: [{ node: "c", profile: "p", reason: "gpus_free", detail: "want 8, have 5" }],
       lastAttemptMs: 3_000n,
     })),
     "giant: 1/2 nodes fit: 1 gpus_free\n" +
       "Placement was last tried 3s ago\n" +
-      "  r: profile p on a, b (packing 0.50)\n" +
+      "  r: profile p on a, b (packing 0.50); no NVLink clique of 8\n" +
       "Not used:\n" +
       "  c, p: gpus_free: want 8, have 5\n",
   );

@@ -4,11 +4,13 @@ import {
   AuditRecordSchema,
   DecisionViewSchema,
   ExplainResponseSchema,
+  GetCatalogResponseSchema,
   ModelViewSchema,
   NodeViewSchema,
 } from "@heddle/proto/gen/admin";
 import { confirm } from "./ask.ts";
 import { auditListing } from "./commands/audit.ts";
+import { formatCatalog } from "./commands/catalog/show.ts";
 import { decisionListing } from "./commands/decisions.ts";
 import { formatExplanation } from "./commands/explain.ts";
 import { decided } from "./commands/models/decide.ts";
@@ -108,4 +110,24 @@ Deno.test("models and explain show what operators and demand have set", () => {
     scaleReason: "96 requests or more for 30s, 32 for each replica",
   });
   match(formatExplanation(explanation), /^Wanted: 3, 96 requests or more for 30s/m);
+});
+
+Deno.test("catalog says what is acted on, and what is wrong with the file", () => {
+  const answer = create(GetCatalogResponseSchema, {
+    revision: 3n,
+    models: 1,
+    file: "/etc/heddle/catalog.yaml",
+    fileState: "applied",
+  });
+  equal(
+    formatCatalog(answer),
+    "Revision 3 is acted on: 1 model\nFile /etc/heddle/catalog.yaml is applied\n",
+  );
+  const fileDetail = "/etc/heddle/catalog.yaml:6:9: models[0].profils: unknown key\n";
+  match(
+    formatCatalog(
+      create(GetCatalogResponseSchema, { file: "f", fileState: "invalid", fileDetail }),
+    ),
+    /^No catalog was ever applied\nFile f is invalid:\n\S+:6:9: models\[0\]\.profils: unknown key\n$/,
+  );
 });

@@ -126,6 +126,8 @@ export interface PlacementView {
   readonly profile: string;
   readonly nodes: readonly NodeId[];
   readonly scores: Readonly<Record<string, number>>;
+  /** What an operator should know of it. */
+  readonly notes: readonly string[];
 }
 
 export interface RejectionView {

@@ -31,6 +31,15 @@ const WAITING_PERIOD_MS = 2_000;
 /** How the file stands against what is acted on. `superseded`: something newer was applied. */
 export type CatalogFileState = "applied" | "superseded" | "waiting" | "invalid" | "unreadable";
 
+/** The file, and why it is not acted on, in words for an operator; empty when it is. */
+export interface CatalogFileStatus {
+  readonly file: string;
+  readonly state: CatalogFileState;
+  readonly detail: string;
+}
+
+type Look = Pick<CatalogFileStatus, "state" | "detail">;
+
 /** What is known of the file when this control begins to lead. */
 export interface CatalogFilePast {
   /** Of the text that this control last dealt with; undefined when another has led since. */
@@ -52,13 +61,18 @@ export interface CatalogWatchOptions {
   readonly remember: (hash: string) => Promise<void>;
 }
 
+const APPLIED: Look = { state: "applied", detail: "" };
+
+const OLDER_HELP = "change the file, or apply it with: heddle apply";
+
 export class CatalogWatch {
   readonly #options: CatalogWatchOptions;
   /** What was last said in the log, so that it is said once and not at every look. */
   #said = "";
   #running: Promise<void> | undefined;
   #again = false;
-  #state: CatalogFileState | undefined;
+  /** Before the first look nothing was read. */
+  #last: Look = { state: "unreadable", detail: "it was not read yet" };
   /** Of the text that was last dealt with. */
   #seen: string | undefined;
   #remembered: string | undefined;
@@ -84,6 +98,11 @@ export class CatalogWatch {
     return this.check();
   }
 
+  /** How the file stood at the last look. */
+  get status(): CatalogFileStatus {
+    return { file: this.#options.file, ...this.#last };
+  }
+
   /** Follows the file until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const watcher = new FolderWatcher(dirname(this.#options.file), () => this.check());
@@ -91,7 +110,7 @@ export class CatalogWatch {
       while (!signal.aborted) {
         watcher.reopen();
         await this.check();
-        await delay(this.#state === "waiting" ? WAITING_PERIOD_MS : PERIOD_MS, signal);
+        await delay(this.#last.state === "waiting" ? WAITING_PERIOD_MS : PERIOD_MS, signal);
       }
     } finally {
       watcher.close();
@@ -103,43 +122,44 @@ export class CatalogWatch {
   async #drain(): Promise<void> {
     while (this.#again) {
       this.#again = false;
-      this.#state = await this.#look();
+      this.#last = await this.#look();
       this.#firstLook = false;
-      this.#options.onState(this.#state);
+      this.#options.onState(this.#last.state);
     }
     this.#running = undefined;
   }
 
-  async #look(): Promise<CatalogFileState> {
+  async #look(): Promise<Look> {
     const { file, current, judge } = this.#options;
     let text: string;
     try {
       text = await Deno.readTextFile(file);
     } catch (error) {
+      const detail = errorText(error);
       this.#say(
         "unreadable",
         () =>
           log.error("Cannot read the catalog; the last applied one stays", {
             file,
-            reason: errorText(error),
+            reason: detail,
           }),
       );
-      return "unreadable";
+      return { state: "unreadable", detail };
     }
     const hash = catalogHash(text);
     if (text === current().text && current().revision > 0) {
       this.#say("applied", () => {});
-      return await this.#dealtWith(hash, "applied");
+      await this.#dealtWith(hash);
+      return APPLIED;
     }
     const parsed = parseCatalog(text, file);
     if (parsed.kind === "invalid") {
-      this.#say(`invalid ${text}`, () =>
-        log.error(
-          `The catalog is invalid; the last applied one stays:\n${
-            formatComplaints(parsed.complaints)
-          }`,
-        ));
-      return "invalid";
+      const detail = formatComplaints(parsed.complaints);
+      this.#say(
+        `invalid ${text}`,
+        () => log.error(`The catalog is invalid; the last applied one stays:\n${detail}`),
+      );
+      return { state: "invalid", detail };
     }
     if (this.#isOld(hash)) {
       this.#say(
@@ -148,23 +168,21 @@ export class CatalogWatch {
           log.warning("The catalog file is older than the catalog that is acted on, which stays", {
             file,
             revision: current().revision,
-            help: "change the file, or apply it with: heddle apply",
+            help: OLDER_HELP,
           }),
       );
-      return await this.#dealtWith(hash, "superseded");
+      await this.#dealtWith(hash);
+      return { state: "superseded", detail: `it is older than what is acted on: ${OLDER_HELP}` };
     }
     const verdict = judge(parsed.value);
     if (verdict.kind === "wait") {
+      const { reason, detail } = verdict;
+      const help = `apply it with: heddle apply ${file} --yes`;
       this.#say(
-        `${verdict.reason} ${text}`,
-        () =>
-          log.warning(`A new catalog waits: ${verdict.detail}`, {
-            file,
-            reason: verdict.reason,
-            help: `apply it with: heddle apply ${file} --yes`,
-          }),
+        `${reason} ${text}`,
+        () => log.warning(`A new catalog waits: ${detail}`, { file, reason, help }),
       );
-      return "waiting";
+      return { state: "waiting", detail: `${detail}; ${help}` };
     }
     return await this.#apply(text, parsed.value);
   }
@@ -177,7 +195,7 @@ export class CatalogWatch {
     return this.#firstLook && seen === undefined && applied.has(hash);
   }
 
-  async #apply(text: string, catalog: Catalog): Promise<CatalogFileState> {
+  async #apply(text: string, catalog: Catalog): Promise<Look> {
     const { file, current, loop } = this.#options;
     const revision = current().revision + 1;
     try {
@@ -187,16 +205,17 @@ export class CatalogWatch {
         `unstored ${text}`,
         () => log.error("Cannot apply the catalog: it could not be stored", { file, error }),
       );
-      return "waiting";
+      return { state: "waiting", detail: `it could not be stored: ${errorText(error)}` };
     }
     this.#said = "applied";
     log.info("Catalog applied", { file, revision, models: catalog.models.length });
-    return await this.#dealtWith(catalogHash(text), "applied");
+    await this.#dealtWith(catalogHash(text));
+    return APPLIED;
   }
 
-  async #dealtWith(hash: string, state: CatalogFileState): Promise<CatalogFileState> {
+  async #dealtWith(hash: string): Promise<void> {
     this.#seen = hash;
-    if (this.#remembered === hash) return state;
+    if (this.#remembered === hash) return;
     try {
       await this.#options.remember(hash);
       this.#remembered = hash;
@@ -204,7 +223,6 @@ export class CatalogWatch {
       // Asked again at the next look; it matters only at the next start.
       log.debug("Cannot store what the catalog file holds", { reason: errorText(error) });
     }
-    return state;
   }
 
   #say(what: string, say: () => void): void {

@@ -92,8 +92,11 @@ Deno.test("CatalogWatch keeps the old catalog when the new one is invalid, and s
   const said = made.lines.filter((line) => line.includes("invalid"));
   equal(said.length, 1, "said once, not at every look");
   match(said.join(""), /catalog\.yaml:2:26: models\[0\]\.profils: unknown key/);
+  equal(made.watch.status.file, made.file);
+  match(made.watch.status.detail, /catalog\.yaml:2:26: models\[0\]\.profils: unknown key/);
   await made.write(ONE);
   equal(made.states.at(-1), "applied");
+  equal(made.watch.status.detail, "");
 });
 
 Deno.test("CatalogWatch keeps the old catalog when the file is gone or cannot be read", async () => {

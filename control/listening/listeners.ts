@@ -191,6 +191,7 @@ function operatorsOf(
     },
     seat,
     audit: (limit) => leader().audit(limit),
+    catalogFile: () => leader().catalogWatch.status,
     superseded: () => leader().catalogWatch.supersede(),
   });
 }

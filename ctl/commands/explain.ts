@@ -64,7 +64,9 @@ function formatPlacement(placement: PlacementView): string {
     `${name} ${score.toFixed(2)}`
   );
   const why = scores.length === 0 ? "" : ` (${scores.join(", ")})`;
+  const notes = placement.notes.map((note) => `; ${note}`).join("");
   return visible(
-    `${placement.replicaId}: profile ${placement.profile} on ${placement.nodes.join(", ")}${why}`,
+    `${placement.replicaId}: profile ${placement.profile} on ${placement.nodes.join(", ")}` +
+      `${why}${notes}`,
   );
 }

@@ -54,6 +54,7 @@ function placementsOf(world: World, name: string): readonly PlacementView[] {
       profile: replica.profile,
       nodes: replica.shards.map((shard) => shard.node),
       scores: replica.scores,
+      notes: replica.notes,
     }));
 }
 

@@ -84,6 +84,7 @@ export function fakeAdmin(secured = true) {
     loop,
     seat: { name: "a", standing, leadership: loop },
     audit: (limit) => Promise.resolve(audits.slice(-limit).reverse()),
+    catalogFile: () => ({ file: "/c.yaml", state: "invalid", detail: "/c.yaml:1:1: no" }),
     superseded: () => Promise.resolve(),
   });
   return {

@@ -11,11 +11,12 @@ import { viewReplicas } from "../../core/views/replicas.ts";
 import { viewRouters } from "../../core/views/routers.ts";
 import type { World } from "../../core/world.ts";
 import { operatorName, type Realm } from "../caller.ts";
+import type { CatalogFileStatus } from "../catalog_watch.ts";
 import { daysLeft } from "../identity/days_left.ts";
 import type { Standing } from "../lease/elector.ts";
 import { whoLeads } from "../lease/standby.ts";
 import type { LogRequests } from "../log_requests.ts";
-import { applyText, planText } from "./catalogs.ts";
+import { applyText, catalogState, planText } from "./catalogs.ts";
 import {
   encodeExplain,
   encodeModel,
@@ -44,6 +45,8 @@ export interface AdminRpcOptions {
   };
   /** From the store. Throws while this control does not lead. */
   readonly audit: OperatorRpcOptions["audit"];
+  /** How control's catalog file stands. Throws while this control does not lead. */
+  readonly catalogFile: () => CatalogFileStatus;
   /** What agents and routers show at this moment. */
   readonly certificates?: () => readonly ShownCertificate[];
   /** Told after an operator applied a catalog, so that an older file does not undo it. */
@@ -99,6 +102,10 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
       return encodeExplain(explainModel(loop.world(), name, loop.now()));
     },
     ...operatorRpc({ by, loop, audit: options.audit }),
+    getCatalog({ text }, context) {
+      by(context);
+      return catalogState(loop.world(), options.catalogFile(), text);
+    },
     async planCatalog(request, context) {
       by(context);
       return { plan: await planText(loop, request) };

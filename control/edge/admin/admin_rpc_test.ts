@@ -162,3 +162,13 @@ Deno.test("AdminService on plaintext loopback records decisions as local", async
     await server.close(1_000);
   }
 });
+
+Deno.test("AdminService shows the catalog, and what is wrong with its file", async () => {
+  await using control = await bench();
+  const { revision, models, text, file, fileState, fileDetail } = await control.client.getCatalog(
+    {},
+  );
+  deepEqual([revision, models, text, file, fileState], [1n, 1, "", "/c.yaml", "invalid"]);
+  equal(fileDetail, "/c.yaml:1:1: no");
+  match((await control.client.getCatalog({ text: true })).text, /name: demo/);
+});

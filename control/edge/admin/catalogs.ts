@@ -8,6 +8,8 @@ import {
   ApplyCatalogResponseSchema,
   type CatalogPlan as WireCatalogPlan,
   CatalogPlanSchema,
+  type GetCatalogResponse,
+  GetCatalogResponseSchema,
   type PlanCatalogRequest,
 } from "@heddle/proto/gen/admin";
 import { type Catalog, parseCatalog } from "../../core/catalog.ts";
@@ -17,6 +19,7 @@ import { judgeCatalog } from "../../core/catalog/judge_catalog.ts";
 import type { CatalogApplied } from "../../core/event.ts";
 import { settled, unheard } from "../../core/facts/settled.ts";
 import type { World } from "../../core/world.ts";
+import type { CatalogFileStatus } from "../catalog_watch.ts";
 
 /** A catalog of 10,000 profiles has some 5 MB. */
 const TEXT_CHARS_MAX = 16_000_000;
@@ -26,6 +29,22 @@ export interface CatalogLoop {
   dispatch(event: CatalogApplied): Promise<void>;
   world(): World;
   now(): number;
+}
+
+/** What is acted on, and how the file stands against it. */
+export function catalogState(
+  { catalog: { catalog, text, revision } }: World,
+  { file, state, detail }: CatalogFileStatus,
+  withText: boolean,
+): GetCatalogResponse {
+  return create(GetCatalogResponseSchema, {
+    revision: BigInt(revision),
+    models: catalog.models.length,
+    text: withText ? text : "",
+    file,
+    fileState: state,
+    fileDetail: detail,
+  });
 }
 
 /** Says what the catalog would come to. Throws `invalid_input` with every complaint and its place. */

@@ -83,6 +83,7 @@ export function encodeExplain(view: ExplainView): ExplainResponse {
       ...placement,
       nodes: [...placement.nodes],
       scores: { ...placement.scores },
+      notes: [...placement.notes],
     })),
     rejections: [...view.rejections],
     ...(lastAttemptMs === undefined ? {} : { lastAttemptMs: wholeMs(lastAttemptMs) }),

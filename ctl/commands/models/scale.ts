@@ -66,11 +66,11 @@ async function fewerThanRun(
   const view = models.find(({ name, aliases }) => name === model || aliases.includes(model));
   const running = view === undefined ? 0 : view.readyReplicas + view.startingReplicas;
   return running > replicas
-    ? `Hold ${view?.name} at ${replicas}? ${running} run, so ${running - replicas} are drained.`
+    ? `Hold ${view?.name} at ${replicas}? It has ${running}; ${running - replicas} will drain.`
     : undefined;
 }
 
 function wholeNumber(text: string): number {
   if (/^\d{1,6}$/.test(text)) return Number(text);
-  throw new SyntaxError(`want a whole number, it is "${text}"`);
+  throw new SyntaxError(`want a whole number below a million, it is "${text}"`);
 }
