@@ -18,6 +18,7 @@ import { AdminService } from "@heddle/proto/gen/admin";
 import { AgentService } from "@heddle/proto/gen/agent";
 import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
 import { RouterService } from "@heddle/proto/gen/router";
+import { TenancyService } from "@heddle/proto/gen/tenancy";
 import { OPERATOR_ROLES, ROLE_FOR, sha256 } from "./edge/identity/operators.ts";
 import { AgentStream, registration } from "./edge/agent_fake.ts";
 import { Site } from "./site_fake.ts";
@@ -216,7 +217,7 @@ Deno.test("a token may do what its role may, for every method there is", async (
   );
   await Deno.writeTextFile(file, `# who may do what\n${lines.join("\n")}\n`);
   const control = await site.start({}, { tokensFile: file });
-  const methods = [...AdminService.methods, ...CertificateService.methods];
+  const methods = SERVICES.flatMap((service): readonly { name: string }[] => service.methods);
   const names = methods.map(({ name }) => name);
   deepEqual(Object.keys(ROLE_FOR).filter((name) => !names.includes(name)), []);
   const call = async (name: string, token: string | undefined) => {
@@ -272,14 +273,23 @@ Deno.test("a token may do what its role may, for every method there is", async (
 });
 
 /** Calls a method of the admin listener by name, with an empty request. */
+async function* nothing() {
+  await Promise.resolve();
+  yield {};
+}
+
+/** What is served to operators. */
+const SERVICES = [AdminService, CertificateService, TenancyService] as const;
+
 async function callEmpty(transport: Transport, name: string): Promise<void> {
   const signal = AbortSignal.timeout(5_000);
-  for (const service of [AdminService, CertificateService]) {
+  for (const service of SERVICES) {
     const client = createClient(service, transport);
     for (const [local, method] of Object.entries(service.method)) {
       if (method.name !== name) continue;
-      const answer: unknown = Reflect.get(client, local)({}, { signal });
-      if (method.methodKind === "unary") await answer;
+      const request = method.methodKind === "client_streaming" ? nothing() : {};
+      const answer: unknown = Reflect.get(client, local)(request, { signal });
+      if (method.methodKind !== "server_streaming") await answer;
       else for await (const _ of Object(answer)) break;
       return;
     }
