@@ -1,4 +1,5 @@
 /** What an engine's adapter is: a pure description of how to run one kind of engine. */
+import { isOlder } from "../core/version_order.ts";
 import type { LoadNames } from "../core/engine_load.ts";
 import type { FailureReason, ShardSpec } from "../core/shard/shard.ts";
 
@@ -68,6 +69,29 @@ export function httpPort({ rank, portFirst }: ShardSpec): readonly PortUse[] {
 
 export function refused(reason: FailureReason, message: string): Built {
   return { kind: "refused", reason, message };
+}
+
+/** Flags that an engine has had only since some version, with what they are needed for. */
+export type FlagsSince = Readonly<
+  Record<string, { readonly version: string; readonly need: string }>
+>;
+
+/** The refusal of what the installed version cannot do; undefined when all of `argv` is known to it. */
+export function tooOld(
+  { name, version }: InstalledEngine,
+  argv: readonly string[],
+  since: FlagsSince,
+): Built | undefined {
+  for (const flag of argv) {
+    const known = Object.hasOwn(since, flag) ? since[flag] : undefined;
+    if (known === undefined || !isOlder(version, known.version)) continue;
+    return refused(
+      "engine_too_old",
+      `Cannot start ${name} ${version}: ${known.need} needs ${flag}, which ${name} has since ` +
+        `${known.version}. Install that or a newer one`,
+    );
+  }
+  return undefined;
 }
 
 /** True for a path such as "/opt/venv/bin/python3.12": the engine is a module of that Python. */

@@ -3,7 +3,7 @@
  * scripts in `tools/engine_flags/` read them out of vLLM's and SGLang's own source, and as llama.cpp's
  * server tells them. A list of another version beside these is tried as well.
  */
-import { ok } from "node:assert/strict";
+import { equal, match, ok } from "node:assert/strict";
 import type { ShardSpec } from "../core/shard/shard.ts";
 import { aSpec } from "../core/shard/shard_fake.ts";
 import { adapterOf } from "./adapters.ts";
@@ -29,12 +29,18 @@ for (const { name } of Deno.readDirSync(LISTS)) {
   const [heading = "", ...lines] = Deno.readTextFileSync(new URL(name, LISTS)).trim().split("\n");
   const [, engine = "", version = ""] = /^# (\w+) (\S+): /.exec(heading) ?? [];
   const known = new Set(lines);
+  // Of older versions only the flags are written down.
+  const whole = lines.some((line) => !line.startsWith("-"));
 
   Deno.test(`every flag and variable that ${engine} is given is one of ${version}`, () => {
-    const said = LAYOUTS.flatMap((layout) => saidTo(engine, layout));
-    ok(said.length >= 8, "the layouts make it say something");
+    const said = LAYOUTS.flatMap((layout) => saidTo({ engine, version }, layout))
+      .filter((word) => whole || word.startsWith("-"));
+    // One that is too old for all of it is refused; see below.
+    ok(said.length >= 8 || !whole, "the layouts make it say something");
     for (const word of said) ok(known.has(word), `${engine} ${version} does not know ${word}`);
   });
+
+  if (!whole) continue;
 
   Deno.test(`every metric that is read of ${engine} has a name of ${version}`, () => {
     const { running = [], waiting = [], kvUsage = [], progress = [] } = adapterOf(engine)?.load ??
@@ -47,18 +53,30 @@ for (const { name } of Deno.readDirSync(LISTS)) {
   });
 }
 
-function saidTo(engine: string, layout: Partial<ShardSpec>): readonly string[] {
-  const built = adapterOf(engine)?.build({
+interface Installed {
+  readonly engine: string;
+  readonly version: string;
+}
+
+function buildFor({ engine, version }: Installed, layout: Partial<ShardSpec>) {
+  return adapterOf(engine)?.build({
     spec: aSpec({ engine, source: "/models/m.gguf", portCount: 256, ...layout }),
-    engine: { name: engine, path: `/opt/${engine}/bin/${engine}`, version: "1" },
+    engine: { name: engine, path: `/opt/${engine}/bin/python3`, version },
     address: "10.0.0.1",
     apiKey: (layout.rank ?? 0) === 0 ? "sk-heddle-replica-key" : "",
     modelDirs: [],
   });
+}
+
+function saidTo(installed: Installed, layout: Partial<ShardSpec>): readonly string[] {
+  const built = buildFor(installed, layout);
   if (built?.kind !== "processes") return [];
   // Ray's own commands are Ray's to understand.
   return built.processes.filter(({ name }) => name === "server").flatMap(({ argv, env }) => {
-    const own = argv.slice(Math.max(0, argv.findLastIndex((word) => word === "serve")));
+    // What is before the command is Python's.
+    const own = argv.slice(
+      argv.findIndex((word) => /^(?:serve|sglang\.launch_server)$/.test(word)) + 1,
+    );
     return [
       ...own.filter((word) => word.startsWith("-")).map((word) => word.replace(/=.*/, "")),
       ...Object.keys(env).filter((variable) => !COMMON_VARIABLES.includes(variable)),
@@ -70,3 +88,27 @@ function saidTo(engine: string, layout: Partial<ShardSpec>): readonly string[] {
 function hasMetric(known: ReadonlySet<string>, name: string): boolean {
   return known.has(name) || known.has(name.replace(/_(?:total|count)$/, ""));
 }
+
+Deno.test("an engine that is too old for a layout is refused, with the version that is not", () => {
+  const two = { tp: 8, pp: 2, shardCount: 2 };
+  const cases: [engine: string, version: string, layout: Partial<ShardSpec>, RegExp | undefined][] =
+    [
+      ["vllm", "0.11.0", two, /vllm 0\.11\.0: more than one node without .* since 0\.11\.1/],
+      ["vllm", "0.11.1rc1", two, undefined],
+      ["vllm", "0.11.0", { ...two, launchMode: "ray" }, undefined],
+      ["vllm", "0.8.5", { dp: 4, shardCount: 2 }, /copies on more than one node .* since 0\.9\.0/],
+      ["vllm", "0.9.0", { dp: 2, launchMode: "ray" }, /--data-parallel-backend/],
+      ["vllm", "0.1.dev1+g1234", two, undefined],
+      ["sglang", "0.4.8", {}, /--nccl-port, which sglang has since 0\.4\.9/],
+      ["sglang", "0.5.3", {}, undefined],
+    ];
+  for (const [engine, version, layout, words] of cases) {
+    const built = buildFor({ engine, version }, layout);
+    if (words === undefined) equal(built?.kind, "processes", `${engine} ${version}`);
+    else {
+      ok(built?.kind === "refused");
+      equal(built.reason, "engine_too_old");
+      match(built.message, words);
+    }
+  }
+});

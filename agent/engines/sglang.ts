@@ -8,11 +8,13 @@ import type { ShardSpec } from "../core/shard/shard.ts";
 import {
   type Built,
   type EngineAdapter,
+  type FlagsSince,
   gpusPerStage,
   isPython,
   type LaunchInput,
   type PortUse,
   refused,
+  tooOld,
 } from "./engine.ts";
 
 const RENDEZVOUS_PORT = 4;
@@ -22,6 +24,12 @@ const SCHEDULER_PORT = 233;
 const DERIVED_PORTS = 6;
 /** HTTP port + 233 … 239 must still be the shard's own. */
 const PORTS_MIN = 246;
+
+/** As the packages' own lists of flags have it; see flag_lists_test.ts. */
+const SINCE: FlagsSince = {
+  "--nccl-port": { version: "0.4.9", need: "keeping NCCL inside the shard's ports" },
+  "serve": { version: "0.5.5", need: "a program of its own instead of its Python" },
+};
 
 const PYTHON_VERSION = ["-c", "import sglang; print(sglang.__version__)"] as const;
 
@@ -55,6 +63,8 @@ function build({ spec, engine, address, apiKey }: LaunchInput): Built {
         "raise engine_ports.block",
     );
   }
+  const lacking = isPython(engine.path) ? undefined : tooOld(engine, ["serve"], SINCE);
+  if (lacking !== undefined) return lacking;
   const command = isPython(engine.path) ? ["-m", "sglang.launch_server"] : ["serve"];
   const dp = Math.max(1, spec.dp);
   // With one copy to a group of GPUs, SGLang counts data-parallel groups inside tp.
@@ -72,6 +82,8 @@ function build({ spec, engine, address, apiKey }: LaunchInput): Built {
     "--enable-metrics",
     ...(apiKey === "" ? [] : ["--api-key", apiKey]),
   ];
+  const unknown = tooOld(engine, args, SINCE);
+  if (unknown !== undefined) return unknown;
   return {
     kind: "processes",
     processes: [{

@@ -8,12 +8,14 @@ import {
   type Built,
   type EngineAdapter,
   type Environment,
+  type FlagsSince,
   gpusPerStage,
   httpPort,
   isPython,
   type LaunchInput,
   type PortUse,
   refused,
+  tooOld,
 } from "./engine.ts";
 import { rayProcesses } from "./ray.ts";
 
@@ -39,6 +41,16 @@ export const vllm: EngineAdapter = {
   },
 };
 
+const OWN_NODES = { version: "0.11.1", need: "more than one node without launch_mode ray" };
+const COPIES = { version: "0.9.0", need: "copies on more than one node" };
+
+/** As the packages' own lists of flags have it; see flag_lists_test.ts. */
+const SINCE: FlagsSince = {
+  "--nnodes": OWN_NODES,
+  "--data-parallel-size-local": COPIES,
+  "--data-parallel-backend": { version: "0.9.1", need: "copies with launch_mode ray" },
+};
+
 const PYTHON_MODULE = ["-m", "vllm.entrypoints.cli.main"] as const;
 
 /** Command lines of vLLM and of what takes vLLM's flags. */
@@ -53,6 +65,9 @@ export function buildVllm(input: LaunchInput): Built {
   }
   const parallel = ray ? rayArgs(spec) : parallelArgs(spec);
   if (typeof parallel === "string") return refused("parallel_layout_unsupported", parallel);
+  // What only takes its flags is of this Heddle's own version.
+  const lacking = engine.name === "vllm" ? tooOld(engine, parallel, SINCE) : undefined;
+  if (lacking !== undefined) return lacking;
   const prefix = isPython(engine.path) ? PYTHON_MODULE : [];
   const argv = [
     engine.path,
