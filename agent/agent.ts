@@ -120,10 +120,8 @@ export async function buildAgent(
     address,
     makeHandle,
     gpuUses: (signal) => discovery.gpuUses(signal),
-    evidence: (shard, signal) => {
-      const where = { discovery, gpus: report.gpuFacts, folder: store.home, shim };
-      return evidenceOf(shard, where, signal);
-    },
+    evidence: (shard, signal) =>
+      evidenceOf(shard, { discovery, gpus: report.gpuFacts, folder: store.home, shim }, signal),
     prepare: (shard, signal) =>
       prepareHere(shard, {
         config,
@@ -148,17 +146,7 @@ export async function buildAgent(
     onStatus: (shard, status) => listeners.onStatus(shard, status),
   });
   const usage = usageWatch(launcher, supervisor);
-  const weights: NodeWeights = openWeights({
-    config: config.weights,
-    launcher: config.launcher,
-    stateDirectory: config.state_directory,
-    modelDir: config.model_dirs[0] ?? "",
-    shim,
-    program: options.fetch,
-    makeHandle,
-    now: Date.now,
-    onChange: () => listeners.onEngines(),
-  });
+  const weights: NodeWeights = weightsOf(options, () => listeners.onEngines());
   const report: NodeReport = new NodeReport({
     node: options.node,
     bootId,
@@ -171,6 +159,20 @@ export async function buildAgent(
     weights,
   });
   return { supervisor, engines, report, store, launcher, usage, weights };
+}
+
+function weightsOf({ config, shim, fetch }: AgentOptions, onChange: () => void): NodeWeights {
+  return openWeights({
+    config: config.weights,
+    launcher: config.launcher,
+    stateDirectory: config.state_directory,
+    modelDir: config.model_dirs[0] ?? "",
+    shim,
+    program: fetch,
+    makeHandle,
+    now: Date.now,
+    onChange,
+  });
 }
 
 function usageWatch(launcher: Launcher, supervisor: Supervisor): UsageWatch {
