@@ -2,10 +2,12 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { logger } from "@heddle/common/log";
 import type { RestoreRequest, TenancyService } from "@heddle/proto/gen/tenancy";
+import type { WeightsService } from "@heddle/proto/gen/weights";
 import { operatorName, type Realm } from "./edge/caller.ts";
 import type { Store } from "./edge/store/store.ts";
 import type { RouterTenancyCalls } from "./edge/tenancy/router_calls.ts";
 import type { TenancyCalls } from "./edge/tenancy/tenancy_rpc.ts";
+import { weightsRpc } from "./edge/weights/weights_rpc.ts";
 import type { Seat } from "./seat.ts";
 
 const log = logger("control");
@@ -21,6 +23,16 @@ export function routerTenancyOf(seat: Seat): RouterTenancyCalls {
     recordUsage: (request, context) => leader().recordUsage(request, context),
     getOwnUsage: (request, context) => leader().getOwnUsage(request, context),
   };
+}
+
+/** What operators call about weights. */
+export function weightsOf(seat: Seat, realm: Realm): ServiceImpl<typeof WeightsService> {
+  const leader = () => seat.demand("failed_precondition");
+  return weightsRpc({
+    by: (context) => operatorName(context, realm),
+    world: () => leader().loop.world(),
+    requests: { ask: (node, ask, timeoutMs) => leader().requests.ask(node, ask, timeoutMs) },
+  });
 }
 
 /** What operators call about tenancy. */

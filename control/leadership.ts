@@ -18,6 +18,7 @@ import type { ControlMetrics } from "./edge/control_metrics.ts";
 import { idSalt } from "./edge/lease/id_salt.ts";
 import { LogRequests } from "./edge/log_requests.ts";
 import { NodeRequests } from "./edge/node_requests.ts";
+import { scoutSources } from "./edge/weights/source_scout.ts";
 import { NodeStreams } from "./edge/node_streams.ts";
 import { type FleetCalls, routerRpc } from "./edge/router_rpc.ts";
 import type { Store, Stored } from "./edge/store/store.ts";
@@ -76,6 +77,9 @@ export async function lead(options: LeadOptions): Promise<Leadership> {
   const stopWatch = new AbortController();
   const watching = catalogWatch.run(stopWatch.signal);
   spawnTask("catalog watch", () => watching);
+  const { requests } = brain;
+  const scouting = scoutSources({ loop, requests, sure: options.sure }, stopWatch.signal);
+  spawnTask("sources", () => scouting);
   log.info("Leading", { control: settings.name, term: world.term });
   return {
     ...brain,
@@ -85,7 +89,7 @@ export async function lead(options: LeadOptions): Promise<Leadership> {
       brain.tenancy.end();
       streams.closeAll(reason);
       hub.closeAll(reason);
-      await watching;
+      await Promise.all([watching, scouting]);
     },
   };
 }

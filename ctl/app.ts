@@ -33,6 +33,9 @@ import { listRouters } from "./commands/routers.ts";
 import { status } from "./commands/status.ts";
 import { TENANCY_ROUTES } from "./commands/tenancy/routes.ts";
 import { version } from "./commands/version.ts";
+import { prefetchWeights, removeWeights } from "./commands/weights/change.ts";
+import { inspectModel } from "./commands/weights/inspect.ts";
+import { listWeights } from "./commands/weights/list.ts";
 
 const root = buildRouteMap({
   docs: { brief: "Heddle's command line: see and steer what the fleet serves" },
@@ -48,12 +51,17 @@ const root = buildRouteMap({
     models: buildRouteMap({
       docs: { brief: "What clients can ask for" },
       defaultCommand: "list",
-      routes: { list: listModels, explain, pause, resume, scale, retry },
+      routes: { list: listModels, inspect: inspectModel, explain, pause, resume, scale, retry },
     }),
     replicas: buildRouteMap({
       docs: { brief: "Running copies of models" },
       defaultCommand: "list",
       routes: { list: listReplicas, logs, restart, stop },
+    }),
+    weights: buildRouteMap({
+      docs: { brief: "What nodes fetched for models, and what they fetch" },
+      defaultCommand: "list",
+      routes: { list: listWeights, prefetch: prefetchWeights, remove: removeWeights },
     }),
     routers: listRouters,
     ...TENANCY_ROUTES,

@@ -4,9 +4,15 @@ import type { CommandResult, Heartbeat } from "@heddle/proto/gen/agent";
 import type { Inventory, ShardReport, ShardStatus } from "@heddle/proto/gen/types";
 import type { Revision } from "@heddle/proto/revision";
 import type { EpochMs, NodeId, ReplicaId, RouterId } from "./ids.ts";
-import type { CatalogState, RouterModelLoad, RouterReplicaLoad } from "./world.ts";
+import type { CatalogState, RouterModelLoad, RouterReplicaLoad, SourceSeen } from "./world.ts";
 
-export type Event = AgentEvent | OperatorEvent | RouterEvent | CatalogApplied | Tick;
+export type Event =
+  | AgentEvent
+  | OperatorEvent
+  | RouterEvent
+  | CatalogApplied
+  | SourceInspected
+  | Tick;
 
 /** What an agent's stream says. `node` is the name its certificate gave, never one it claims. */
 export type AgentEvent =
@@ -62,6 +68,14 @@ export interface CatalogApplied {
   readonly catalog: CatalogState;
   /** The operator who applied it; absent when it came from the file. */
   readonly by?: string;
+}
+
+/** A node has read what a source holds, before anything of it was fetched. */
+export interface SourceInspected {
+  readonly kind: "source_inspected";
+  /** As `sourceKey` names it. */
+  readonly source: string;
+  readonly seen: SourceSeen;
 }
 
 /** What an operator decides. `by` is the identity that was checked at the door. */

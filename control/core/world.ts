@@ -37,6 +37,16 @@ export interface World {
   readonly decisions: Decisions;
   readonly routers: ReadonlyMap<RouterId, Router>;
   readonly published: Published;
+  /** What nodes read at sources that nobody has fetched yet; see `sourceKey`. */
+  readonly sources?: ReadonlyMap<string, SourceSeen>;
+}
+
+/** What a node read at a source. */
+export interface SourceSeen {
+  readonly version: string;
+  readonly totalBytes: number;
+  /** Undefined: it does not say. */
+  readonly weightBytes: number | undefined;
 }
 
 /** The catalog that is acted on. */

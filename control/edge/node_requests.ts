@@ -3,13 +3,17 @@
  * an id, and one answer with that id comes up.
  */
 import { HeddleError } from "@heddle/proto/error";
-import type { NodeAnswer, NodeRequest } from "@heddle/proto/gen/weights";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { NodeAnswer, NodeRequestSchema } from "@heddle/proto/gen/weights";
 import type { NodeMessage } from "./node_streams.ts";
 
 /** Asked and not answered yet, of all nodes together. */
 const REQUESTS_MAX = 2_000;
 
-type Ask = Exclude<NodeRequest["ask"], { case: undefined }>;
+type Ask = Exclude<
+  NonNullable<MessageInitShape<typeof NodeRequestSchema>["ask"]>,
+  { case: undefined }
+>;
 
 interface Waiting {
   readonly node: string;

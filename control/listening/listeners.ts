@@ -9,7 +9,8 @@ import { AgentService } from "@heddle/proto/gen/agent";
 import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
 import { RouterService } from "@heddle/proto/gen/router";
 import { TenancyService } from "@heddle/proto/gen/tenancy";
-import { routerTenancyOf, tenancyOf } from "../calls.ts";
+import { WeightsService } from "@heddle/proto/gen/weights";
+import { routerTenancyOf, tenancyOf, weightsOf } from "../calls.ts";
 import { MONOTONIC_CLOCK } from "../clock.ts";
 import type { Settings } from "../config.ts";
 import { adminRpc } from "../edge/admin/admin_rpc.ts";
@@ -60,6 +61,7 @@ export async function startListeners(
     to.service(AdminService, operatorsOf(seat, { realm, certificates }));
     to.service(CertificateService, strikesOf({ seat, realm }, recheck));
     to.service(TenancyService, tenancyOf(seat, { realm, store }));
+    to.service(WeightsService, weightsOf(seat, realm));
   };
   const page = await serveConsole({
     settings,

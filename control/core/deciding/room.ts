@@ -10,7 +10,7 @@ import type { Revision } from "@heddle/proto/revision";
 import type { EpochMs, ReplicaId } from "../ids.ts";
 import type { Replica, World } from "../world.ts";
 import { circumstance, WHAT_HELPS } from "../facts/circumstance.ts";
-import { weightsVersion } from "../facts/weights_version.ts";
+import { sourceHint } from "../facts/source_hint.ts";
 import { CLEAN_RECORD, nextRevision } from "./draft.ts";
 import { act, type Pass } from "./pass.ts";
 
@@ -42,7 +42,8 @@ export function tryPlace(pass: Pass, model: Model): Tried {
   pass.triesLeft--;
   const summaries: string[] = [];
   for (const profile of open) {
-    const placement = place({ model, profile }, candidatesOf(pass).values());
+    const hint = sourceHint(pass.world, model);
+    const placement = place({ model, profile, hint }, candidatesOf(pass).values());
     if (placement.kind === "placed") {
       take(pass, model, profile, placement);
       pass.attempts.push({ model: model.name });
@@ -67,7 +68,7 @@ export function fitsWithout(pass: Pass, model: Model, leaving: Replica): boolean
   const freed = candidatesWithout(drafted(pass), shards, pass.now);
   return byPriority(model).some((profile) =>
     !isBlocked(pass, model, profile) &&
-    place({ model, profile }, freed.values()).kind === "placed"
+    place({ model, profile, hint: sourceHint(pass.world, model) }, freed.values()).kind === "placed"
   );
 }
 
@@ -95,15 +96,11 @@ function freshId(pass: Pass, model: Model): { revision: Revision; replica: Repli
   }
 }
 
-function* inventoriesOf({ nodes }: World) {
-  for (const { inventory } of nodes.values()) yield inventory;
-}
-
 function take(pass: Pass, model: Model, profile: Profile, placed: Placed): void {
   const { revision, replica } = freshId(pass, model);
   const shards = specsOf({ model, profile }, placed, replica, {
     stopTimeoutMs: pass.world.timings.stopTimeoutMs,
-    weightsVersion: weightsVersion(inventoriesOf(pass.world), model),
+    weightsVersion: sourceHint(pass.world, model).version,
   });
   act(pass, {
     kind: "place_replica",

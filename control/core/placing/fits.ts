@@ -4,14 +4,17 @@
  */
 import { parseSizeBytes } from "@heddle/common/duration";
 import type { Model, Profile } from "../catalog.ts";
+import type { SourceHint } from "../facts/source_hint.ts";
 import type { Candidate } from "./candidate.ts";
 import { blockCount, freeBlock } from "./port_blocks.ts";
 import { type Rejection, short } from "./rejection.ts";
-import { isPath, weightsBytes } from "./weights.ts";
+import { isPath, weightsBytes, weightsNearness } from "./weights.ts";
 
 export interface PlaceRequest {
   readonly model: Model;
   readonly profile: Profile;
+  /** What is known of the model's source, for nodes that do not have it; absent: nothing. */
+  readonly hint?: Pick<SourceHint, "totalBytes" | "weightBytes">;
 }
 
 export type Fit = (request: PlaceRequest, candidate: Candidate) => Rejection | undefined;
@@ -114,7 +117,7 @@ function fitEngine({ profile }: PlaceRequest, { name, inventory }: Candidate) {
   return reject(name, "engine_version", `want ${engine} ${version} have ${versions}`);
 }
 
-function fitWeights({ model, profile }: PlaceRequest, { name, inventory }: Candidate) {
+function fitWeights({ model, profile, hint }: PlaceRequest, { name, inventory }: Candidate) {
   // The simulated engine has no weights.
   if (profile.engine === "sim" || weightsBytes(inventory, model) !== undefined) {
     return undefined;
@@ -127,6 +130,20 @@ function fitWeights({ model, profile }: PlaceRequest, { name, inventory }: Candi
   }
   if (inventory.modelDirs.every((dir) => dir.freeBytes === 0n)) {
     return reject(name, "disk_short", `no model directory has room for ${model.source}`);
+  }
+  // What is fetched goes below the first one; what is on its way has its room already.
+  const free = inventory.modelDirs[0]?.freeBytes;
+  const need = hint?.totalBytes;
+  if (
+    need !== undefined && free !== undefined && Number(free) < need &&
+    weightsNearness(inventory, model) === 0
+  ) {
+    return short(
+      name,
+      "disk_short",
+      { want: Math.ceil(need / MIB), have: Math.floor(Number(free) / MIB) },
+      `MiB for ${model.source} in ${inventory.modelDirs[0]?.path}`,
+    );
   }
   return undefined;
 }
@@ -200,8 +217,8 @@ export function roomyGpus(request: PlaceRequest, candidate: Candidate) {
 }
 
 /** MiB that each GPU must have; 0 while the size of the weights is unknown. */
-function gpuNeedMib({ model, profile }: PlaceRequest, { inventory }: Candidate): number {
-  const bytes = weightsBytes(inventory, model);
+function gpuNeedMib({ model, profile, hint }: PlaceRequest, { inventory }: Candidate): number {
+  const bytes = weightsBytes(inventory, model) ?? hint?.weightBytes;
   if (bytes === undefined || bytes === 0 || profile.engine === "sim") return 0;
   // Data-parallel copies each hold all weights; tensor and pipeline parallelism share them out.
   return Math.ceil(bytes / MIB / (profile.tp * profile.pp)) + GPU_OVERHEAD_MIB;

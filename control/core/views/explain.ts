@@ -1,4 +1,5 @@
 /** Why a model is placed as it is, or is not, asked of placement itself and not of what it said. */
+import { sourceHint } from "../facts/source_hint.ts";
 import type { Model } from "../catalog.ts";
 import { byPriority } from "../deciding/room.ts";
 import { ending } from "../facts/shard_facts.ts";
@@ -65,7 +66,11 @@ function nextReplica(
 ): { readonly summary: string; readonly rejections: readonly RejectionView[] } {
   const all = [...candidates(world, now).values()];
   const profiles = byPriority(model);
-  const asked = profiles.map((profile) => ({ profile, placement: place({ model, profile }, all) }));
+  const hint = sourceHint(world, model);
+  const asked = profiles.map((profile) => ({
+    profile,
+    placement: place({ model, profile, hint }, all),
+  }));
   return {
     summary: asked.map(({ profile, placement }) =>
       profiles.length === 1 ? summarise(placement) : `${profile.name}: ${summarise(placement)}`

@@ -1,0 +1,189 @@
+/** What operators ask about weights, and have nodes do with them. */
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { errorText, HeddleError } from "@heddle/proto/error";
+import type { InspectSourceRequest, WeightsService } from "@heddle/proto/gen/weights";
+import { findModel, type Model } from "../../core/catalog.ts";
+import { sourceProblem } from "../../core/catalog/source.ts";
+import { sourceHint } from "../../core/facts/source_hint.ts";
+import { catalogEntry } from "../../core/fitting/catalog_entry.ts";
+import { fitOnClasses, fleetClasses } from "../../core/fitting/classes.ts";
+import { gpuNeeds } from "../../core/fitting/memory.ts";
+import { sameWant, wantOf } from "../../core/placing/weights.ts";
+import type { Node, World } from "../../core/world.ts";
+import { modelName, unknownName } from "../admin/known_name.ts";
+import type { NodeRequests } from "../node_requests.ts";
+import { inspectOn } from "./inspect_on.ts";
+
+/** A node answers a prefetch at once. */
+const PREFETCH_MS = 15_000;
+/** Removing a terabyte takes a while on some file systems. */
+const REMOVE_MS = 300_000;
+
+export interface WeightsRpcOptions {
+  /** Throws for a caller who is no operator. */
+  readonly by: (context: HandlerContext) => string;
+  readonly world: () => World;
+  readonly requests: Pick<NodeRequests, "ask">;
+}
+
+export function weightsRpc(options: WeightsRpcOptions): ServiceImpl<typeof WeightsService> {
+  const { by, world, requests } = options;
+  return {
+    listWeights(_request, context) {
+      by(context);
+      return { weights: listOf(world()) };
+    },
+    async prefetchWeights({ model, nodes }, context) {
+      by(context);
+      return { nodes: await prefetch(options, modelOf(world(), model), nodes) };
+    },
+    async removeWeights({ node, folder }, context) {
+      by(context);
+      demandConnected(world(), "remove weights", node);
+      const { reason, message, answer } = await requests.ask(
+        node,
+        { case: "removeWeights", value: folder },
+        REMOVE_MS,
+      );
+      if (reason === "") {
+        return { freedBytes: answer.case === "freedBytes" ? answer.value : 0n };
+      }
+      const text = `Cannot remove ${folder} on node "${node}": ${message} (${reason})`;
+      throw new HeddleError("failed_precondition", text);
+    },
+    async inspectSource(request, context) {
+      by(context);
+      return await inspect(options, request);
+    },
+  };
+}
+
+function listOf(world: World) {
+  const models = world.catalog.catalog.models;
+  return [...world.nodes.values()].sort(byName).flatMap(({ name: node, inventory }) =>
+    (inventory.weights?.weights ?? []).map(({ want, shardIds, ...weights }) => ({
+      node,
+      weights: { ...weights, shardIds: [...shardIds], ...wantMessage(want) },
+      models: models.filter((model) => {
+        const own = wantOf(model, "");
+        return own !== undefined && want !== undefined && sameWant(own, want);
+      }).map(({ name }) => name),
+    }))
+  );
+}
+
+async function prefetch({ world, requests }: WeightsRpcOptions, model: Model, given: string[]) {
+  const now = world();
+  const want = wantOf(model, sourceHint(now, model).version);
+  if (want === undefined) {
+    throw new HeddleError(
+      "failed_precondition",
+      `Cannot prefetch ${model.name}: its source ${model.source} is not fetched by nodes; ` +
+        "hf:// and https:// are",
+    );
+  }
+  const nodes = given.length > 0
+    ? given.map((name) => demandConnected(now, "prefetch weights", name))
+    : [...now.nodes.values()].filter((node) => couldRun(node, model)).sort(byName);
+  if (nodes.length === 0) {
+    const text = `Cannot prefetch ${model.name}: no connected node could run a profile of it`;
+    throw new HeddleError("failed_precondition", text);
+  }
+  const value = { ...want, include: [...want.include], exclude: [...want.exclude] };
+  return await Promise.all(nodes.map(async ({ name: node }) => {
+    try {
+      const { reason, message } = await requests.ask(
+        node,
+        { case: "fetchWeights", value },
+        PREFETCH_MS,
+      );
+      return reason === ""
+        ? { node, outcome: message || "fetching", message: "" }
+        : { node, outcome: reason, message };
+    } catch (error) {
+      return { node, outcome: "unavailable", message: errorText(error) };
+    }
+  }));
+}
+
+async function inspect({ world, requests }: WeightsRpcOptions, request: InspectSourceRequest) {
+  const now = world();
+  const { want } = request;
+  if (want === undefined || want.source === "") {
+    throw new HeddleError("invalid_input", "Cannot inspect: the request names no source");
+  }
+  const wrong = sourceProblem(want.source);
+  if (wrong !== undefined) {
+    throw new HeddleError("invalid_input", `Cannot inspect ${want.source}: ${wrong}`);
+  }
+  const node = request.node === "" ? anyNode(now, want.source) : request.node;
+  demandConnected(now, "inspect a source", node);
+  const facts = await inspectOn(requests, node, want);
+  const needs = gpuNeeds(facts);
+  const inventories = [...now.nodes.values()].map(({ inventory }) => inventory);
+  const classes = fitOnClasses(facts, needs, fleetClasses(inventories));
+  return {
+    facts,
+    node,
+    sizes: needs.map(({ tp, problem, memoryBytes, kvBytesPerToken }) => ({
+      tp,
+      problem,
+      memoryBytes: BigInt(memoryBytes),
+      ...(kvBytesPerToken === undefined ? {} : { kvBytesPerToken: BigInt(kvBytesPerToken) }),
+    })),
+    classes: classes.map(({ gpuClass, memoryMib, gpusMax, contexts }) => ({
+      gpuClass,
+      memoryMib: BigInt(memoryMib),
+      gpusMax,
+      contexts: contexts.map(({ tp, tokens }) => ({
+        tp,
+        ...(tokens === undefined ? {} : { tokens: BigInt(tokens) }),
+      })),
+    })),
+    catalogEntry: catalogEntry(facts, classes),
+  };
+}
+
+/** For a path, one that has it. */
+function anyNode(world: World, source: string): string {
+  const connected = [...world.nodes.values()].filter((node) => node.connected).sort(byName);
+  const having = connected.find(({ inventory }) =>
+    inventory.modelFiles.some(({ path }) => path === source.replace(/\/+$/, ""))
+  );
+  const found = having ?? connected[0];
+  if (found !== undefined) return found.name;
+  throw new HeddleError("unavailable", `Cannot inspect ${source}: no node is connected to read it`);
+}
+
+function couldRun({ connected, inventory }: Node, model: Model): boolean {
+  return connected && model.profiles.some(({ gpu_class: gpuClass, engine }) =>
+    inventory.engines.some(({ name }) => name === engine) &&
+    (gpuClass === undefined || inventory.gpus.some((gpu) => gpu.gpuClass === gpuClass))
+  );
+}
+
+function modelOf(world: World, nameOrAlias: string): Model {
+  const found = findModel(world.catalog.catalog, nameOrAlias);
+  if (found !== undefined) return found;
+  const name = modelName(world, "prefetch weights", nameOrAlias);
+  throw new HeddleError(
+    "failed_precondition",
+    `Cannot prefetch ${name}: it left the catalog and only runs any more`,
+  );
+}
+
+function demandConnected(world: World, action: string, name: string): Node {
+  const node = world.nodes.get(name);
+  if (node === undefined) throw unknownName({ action, noun: "node", name }, world.nodes.keys());
+  if (node.connected) return node;
+  throw new HeddleError("unavailable", `Cannot ${action}: node "${name}" is not connected`);
+}
+
+function wantMessage(want: ReturnType<typeof wantOf>) {
+  if (want === undefined) return {};
+  return { want: { ...want, include: [...want.include], exclude: [...want.exclude] } };
+}
+
+function byName(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : 1;
+}
