@@ -301,7 +301,7 @@ export class FakeNode {
   }
 
   #status(shard: FakeShard): Plain<ShardStatus> {
-    const listens = shard.spec.rank === 0 && shard.state === "ready";
+    const listens = shard.spec.rank === 0 && ["ready", "degraded"].includes(shard.state);
     return {
       shardId: shard.spec.shardId,
       replicaId: shard.spec.replicaId,

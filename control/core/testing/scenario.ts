@@ -62,13 +62,14 @@ export function randomCatalog(random: Random, count: number, options: CatalogOpt
   const models = Array.from({ length: count }, (_, index) => {
     const nodes = random.pick([1, 1, 2, 3]);
     const tp = random.pick([1, 1, 2, 4]);
-    const min = random.int(1, 3);
+    // One that may sleep is stopped for want of demand, which is no gentle thing.
+    const min = options.gentle ? random.int(1, 3) : random.pick([0, 1, 1, 2, 3]);
     return {
       name: `m${index + 1}`,
       source: "org/weights",
       scaling: {
         min,
-        max: options.gentle ? min : random.int(min, 4),
+        max: options.gentle ? min : random.int(Math.max(1, min), 4),
         target: random.int(2, 6),
       },
       profiles: options.classes.map((gpuClass) => ({

@@ -38,6 +38,7 @@ export const SIM_TIMINGS: Timings = {
   stopTimeoutMs: 10_000,
   scaleUpWindowMs: 10_000,
   scaleDownWindowMs: 20_000,
+  idleMs: 30_000,
   backoff: { firstMs: 2_000, maxMs: 20_000 },
 };
 

@@ -26,6 +26,7 @@ const GENTLE: readonly Fault[] = [
   ({ sim }, node) => sim.dispatch({ kind: "cordon", node, by: BY, reason: "" }),
   ({ sim }, node) => sim.dispatch({ kind: "uncordon", node, by: BY }),
   ({ sim }, node) => breakGpu(sim, node),
+  ({ sim }, node) => doubtOne(sim, node),
   ({ sim }) => reweigh(sim),
   ({ sim }) => sim.dispatch({ kind: "tick" }),
 ];
@@ -48,6 +49,7 @@ const ROUGH: readonly Fault[] = [
   (scenario) => takeOverWithOlderFile(scenario),
   ({ sim }) => decideModel(sim),
   ({ sim }) => decideReplica(sim),
+  ({ sim }) => wakeOne(sim),
   ({ sim }, node) => forgetLost(sim, node),
   (scenario) => curse(scenario),
 ];
@@ -74,6 +76,11 @@ function mend({ sim, curses }: Scenario): void {
   sim.diesAfter = undefined;
   curses.crash.clear();
   curses.slow.clear();
+  for (const node of sim.nodes.values()) {
+    for (const shard of node.shards.values()) {
+      if (shard.state === "degraded") node.doubt(shard.spec.shardId, false, sim.now);
+    }
+  }
   for (const router of sim.routers) sim.cutRouter(false, router);
   for (const node of sim.nodes.keys()) sim.dispatch({ kind: "uncordon", node, by: BY });
   // A decision about a model outlives its place in the catalog.
@@ -112,6 +119,25 @@ function crashOne(sim: Simulation, node: string): void {
   sim.say(`${spec.shardId} crashes`);
   sim.ledger.excuseModel(spec.model);
   sim.nodes.get(node)?.crash(spec.shardId, "exited", sim.now);
+}
+
+/** An agent doubts an engine that serves, or takes its doubt back. */
+function doubtOne(sim: Simulation, name: string): void {
+  const node = sim.nodes.get(name);
+  const served = [...node?.shards.values() ?? []].filter(({ state }) =>
+    state === "ready" || state === "degraded"
+  );
+  if (node === undefined || served.length === 0) return;
+  const { spec, state } = sim.random.pick(served);
+  sim.say(`${spec.shardId} is ${state === "ready" ? "doubted" : "trusted again"}`);
+  node.doubt(spec.shardId, state === "ready", sim.now);
+}
+
+/** A client asks for a model that may sleep. */
+function wakeOne(sim: Simulation): void {
+  const { name: model } = sim.random.pick(sim.world.catalog.catalog.models);
+  sim.say(`${model} is asked for`);
+  sim.dispatch({ kind: "wake", model });
 }
 
 /** Half of the models stay as they are, so that edits are edits. */
