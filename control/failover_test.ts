@@ -1,8 +1,10 @@
 /** Several controls on one PostgreSQL: real listeners, a real server, scripted agents and routers. */
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
+import { create } from "@bufbuild/protobuf";
 import postgres from "postgres";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { formatAddress } from "@heddle/common/address";
+import { BudgetPeriod, ScopeKind, UsageRecordSchema } from "@heddle/proto/gen/tenancy";
 import type { Control } from "./control.ts";
 import {
   NO_POSTGRES,
@@ -225,4 +227,54 @@ test("a control whose store is not as it left it begins anew from what is stored
   deepEqual((await again.expect("registered")).shardIds.length, 1);
   deepEqual((await operator.listNodes({})).nodes.map(({ cordoned }) => cordoned), [true]);
   again.abort();
+});
+
+test("keys, limits, budgets and usage go on with whoever leads, and a standby serves none of them", async ({ site, a, b }) => {
+  const first = await site.tenancy(a);
+  await first.createScope({ kind: ScopeKind.ORGANISATION, name: "acme" });
+  await first.createScope({ kind: ScopeKind.PROJECT, name: "chat", parent: "acme" });
+  const made = await first.createKey({ project: "acme/chat", settings: { name: "ci" } });
+  const id = made.key?.id ?? "";
+  const limits = { budgetMicro: 5_000_000n, budgetPeriod: BudgetPeriod.MONTH };
+  await first.setLimits({ scope: "acme", limits });
+  const router = await site.router(a);
+  await router.until(() => router.keys.has(id) && router.scopes.size === 1);
+  const scopeIds = router.keys.get(id)?.scopeIds ?? [];
+  const record = (number: number) =>
+    create(UsageRecordSchema, {
+      id: `record-${number}-0123456789`,
+      keyId: id,
+      scopeIds,
+      outcome: "ok",
+      costMicro: 2_000_000n,
+    });
+  await router.client.recordUsage({ router: "r/1", records: [record(1), record(2)] });
+  const ended = rejects(router.until(() => false), refusedWith(Code.Unavailable, /Control stops/));
+
+  const standby = await site.tenancy(b);
+  const stands = refusedWith(Code.FailedPrecondition, /stands by/);
+  await rejects(standby.listKeys({}), stands);
+  await rejects(standby.revokeKey({ key: id }), stands);
+  const early = await site.router(b);
+  const away = refusedWith(Code.Unavailable, /stands by/);
+  await rejects(early.client.recordUsage({ router: "r/1", records: [record(3)] }), away);
+  await rejects(early.client.share({ router: "r/1" }), away);
+
+  await site.stop(a);
+  await ended;
+  const operator = await site.operator(b);
+  await eventually("b leads", async () => (await operator.getVersion({})).leading);
+  const next = await site.router(b);
+  await next.until(() => next.keys.has(id) && next.scopes.size === 1);
+  const budget = () => [...next.scopes.values()][0]?.budget;
+  deepEqual([budget()?.spentMicro, budget()?.exhausted], [4_000_000n, false]);
+  // The answer of the one before may have been lost; the record was not.
+  const again = await next.client.recordUsage({ router: "r/1", records: [record(2), record(3)] });
+  equal(again.duplicates, 1);
+  await next.until(() => budget()?.exhausted === true);
+  const [all] = (await standby.queryUsage({ sinceMs: 86_400_000n })).rows;
+  deepEqual([all?.requests, all?.costMicro], [3n, 6_000_000n]);
+  await standby.revokeKey({ key: id });
+  await next.until(() => !next.keys.has(id));
+  next.leave();
 });
