@@ -1,0 +1,73 @@
+/** A plain web server for tests, and a proxy before it. */
+import { createServer, request as forward, type Server } from "node:http";
+import { Buffer } from "node:buffer";
+
+export interface FakeWeb extends AsyncDisposable {
+  readonly url: string;
+  /** Method and URL of every request, as it came. */
+  readonly asked: readonly string[];
+}
+
+/** Serves `files` by path, with ranges; a folder that has an entry ending in "/" is shown. */
+export async function fakeWeb(
+  files: Readonly<Record<string, Uint8Array | string>>,
+  how: { readonly head?: boolean; readonly ranges?: boolean; readonly length?: boolean } = {},
+): Promise<FakeWeb> {
+  return await listening((request, response) => {
+    const path = decodeURIComponent(new URL(request.url ?? "/", "http://x").pathname);
+    const found = files[path];
+    if (request.method === "HEAD" && how.head === false) return void response.writeHead(405).end();
+    if (found === undefined) return void response.writeHead(404).end();
+    const body = typeof found === "string" ? new TextEncoder().encode(found) : found;
+    const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "") ?? [];
+    const ranged = first !== undefined && how.ranges !== false;
+    const part = ranged ? body.slice(Number(first), Number(last) + 1) : body;
+    response.writeHead(ranged ? 206 : 200, {
+      etag: `"${body.length}"`,
+      "content-type": typeof found === "string" ? "text/html" : "application/octet-stream",
+      ...(how.length === false ? {} : { "content-length": part.length }),
+      ...(ranged
+        ? { "content-range": `bytes ${first}-${Number(first) + part.length - 1}/${body.length}` }
+        : {}),
+    });
+    if (request.method === "HEAD") return void response.end();
+    response.end(Buffer.from(part));
+  });
+}
+
+/** A proxy for plain HTTP, which is asked with whole URLs. */
+export async function fakeProxy(): Promise<FakeWeb> {
+  return await listening((request, response) => {
+    const { method, headers } = request;
+    const on = forward(request.url ?? "", {
+      ...(method === undefined ? {} : { method }),
+      headers,
+    }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    on.on("error", () => response.writeHead(502).end());
+    request.pipe(on);
+  });
+}
+
+async function listening(
+  answer: Parameters<typeof createServer>[1] & object,
+): Promise<FakeWeb> {
+  const asked: string[] = [];
+  const server: Server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    answer(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  const address = server.address();
+  const port = address !== null && typeof address === "object" ? address.port : 0;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    asked,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}

@@ -1,0 +1,146 @@
+import { createHash } from "node:crypto";
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { decodeRequest, encodeRequest, lastReport } from "../../core/weights/documents.ts";
+import { WeightsError } from "../../core/weights/failure.ts";
+import { fetchWeights } from "./fetch_weights.ts";
+import { fakeHub, someBytes } from "./hub_fake.ts";
+import { Progress } from "./progress.ts";
+import { fakeProxy, fakeWeb } from "./web_fake.ts";
+import { namesInListing, namesInSums } from "./remote/web.ts";
+
+const PROGRAM = fileURLToPath(new URL("../../../bin/heddle-fetch", import.meta.url));
+const GGUF = someBytes(200_000, 3);
+
+async function fetched(source: string, more: Record<string, unknown> = {}) {
+  const root = await Deno.makeTempDir();
+  const into = join(root, "heddle");
+  const request = decodeRequest(encodeRequest({
+    verb: "fetch",
+    source,
+    into,
+    chunk_bytes: 64_000,
+    retry_ms: 5,
+    tries: 3,
+    stall_ms: 2_000,
+    ...more,
+  }));
+  try {
+    using progress = new Progress(() => {});
+    const done = await fetchWeights(request, progress, new AbortController().signal);
+    const files: Record<string, Uint8Array> = {};
+    for await (const { name, isFile } of Deno.readDir(join(into, done.folder))) {
+      if (isFile && !name.startsWith(".")) {
+        files[name] = await Deno.readFile(join(into, done.folder, name));
+      }
+    }
+    return { done, files };
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+}
+
+Deno.test("a file of the web comes whole, whatever its server can", async (t) => {
+  const servers = {
+    "with ranges": {},
+    "without HEAD": { head: false },
+    "without ranges": { ranges: false },
+    "that does not say how much": { length: false, ranges: false, head: false },
+  };
+  for (const [name, how] of Object.entries(servers)) {
+    await t.step(`a server ${name}`, async () => {
+      await using web = await fakeWeb({ "/a b/model.gguf": GGUF }, how);
+      const { done, files } = await fetched(`${web.url}/a%20b/model.gguf`);
+      equal(done.entry, "model.gguf");
+      deepEqual(files, { "model.gguf": GGUF });
+    });
+  }
+});
+
+Deno.test("parts, an index and a folder name what belongs together", async () => {
+  const index = JSON.stringify({
+    metadata: { total_size: 400_000 },
+    weight_map: { a: "m-1.safetensors", b: "m-2.safetensors", c: "../../etc/passwd" },
+  });
+  const sum = createHash("sha256").update(GGUF).digest("hex");
+  await using web = await fakeWeb({
+    "/p/q-00001-of-00002.gguf": GGUF,
+    "/p/q-00002-of-00002.gguf": someBytes(10, 2),
+    "/i/model.safetensors.index.json": index,
+    "/i/m-1.safetensors": GGUF,
+    "/i/m-2.safetensors": GGUF,
+    "/i/config.json": "{}",
+    "/s/": "not asked",
+    "/s/SHA256SUMS": `${sum}  m.gguf\n${sum} *../up.gguf\n`,
+    "/s/m.gguf": GGUF,
+    "/h/": '<a href="../">up</a><a href="m.gguf">m</a><a href="?C=N">sort</a><a href="//x/y">z</a>',
+    "/h/m.gguf": GGUF,
+  });
+  const parts = await fetched(`${web.url}/p/q-00001-of-00002.gguf`);
+  equal(parts.done.entry, "q-00001-of-00002.gguf");
+  deepEqual(Object.keys(parts.files).sort(), ["q-00001-of-00002.gguf", "q-00002-of-00002.gguf"]);
+  const model = await fetched(`${web.url}/i/model.safetensors.index.json`);
+  equal(model.done.entry, "");
+  deepEqual(Object.keys(model.files).sort(), [
+    "config.json",
+    "m-1.safetensors",
+    "m-2.safetensors",
+    "model.safetensors.index.json",
+  ]);
+  for (const folder of ["s", "h"]) {
+    deepEqual((await fetched(`${web.url}/${folder}/`)).files, { "m.gguf": GGUF });
+  }
+});
+
+Deno.test("a file that is not what SHA256SUMS says is refused", async () => {
+  await using web = await fakeWeb({
+    "/s/SHA256SUMS": `${"0".repeat(64)}  m.gguf\n`,
+    "/s/m.gguf": GGUF,
+  });
+  await rejects(fetched(`${web.url}/s/`), (error: unknown) => {
+    ok(error instanceof WeightsError && error.reason === "corrupt", String(error));
+    match(error.message, /m\.gguf came spoilt 2 times/);
+    return true;
+  });
+});
+
+Deno.test("listings name nothing that lies elsewhere", () => {
+  const base = "http://h/a/";
+  const html = '<a href="x.gguf">x</a><A class=y href="/a/sub/y">y</A><a href="/etc/z">z</a>' +
+    '<a href="..%2f..%2fe">e</a><a href="x.gguf">again</a>';
+  deepEqual(namesInListing(html, base).map(({ path }) => path), ["x.gguf", "sub/y"]);
+  const nginx =
+    '[ { "name":"m.gguf", "type":"file", "size": 3 }, { "name":"d", "type":"directory" } ]';
+  deepEqual(namesInListing(nginx, base).map(({ path }) => path), ["m.gguf"]);
+  deepEqual(namesInSums(`${"a".repeat(64)}  ./x/y\nnot a line\n`).map(({ path }) => path), ["x/y"]);
+});
+
+Deno.test("the real program goes through the proxy that its environment names", async () => {
+  await using hub = await fakeHub({ "m.gguf": GGUF });
+  await using proxy = await fakeProxy();
+  const into = join(await Deno.makeTempDir(), "heddle");
+  try {
+    const child = new Deno.Command(PROGRAM, {
+      env: {
+        HEDDLE_DENO: Deno.execPath(),
+        HEDDLE_FETCH_INTO: into,
+        HEDDLE_FETCH_REQUEST: encodeRequest({
+          verb: "fetch",
+          source: "hf://org/name",
+          into,
+          hub: hub.url,
+        }),
+        HTTP_PROXY: proxy.url,
+        NO_PROXY: "",
+      },
+      stdin: "null",
+    });
+    const { stdout, stderr } = await child.output();
+    const report = lastReport(new TextDecoder().decode(stdout));
+    equal(report?.kind, "done", new TextDecoder().decode(stderr));
+    ok(proxy.asked.length >= hub.asked.length && hub.asked.length > 0, "all went through it");
+  } finally {
+    await Deno.remove(join(into, ".."), { recursive: true });
+  }
+});
