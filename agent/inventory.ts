@@ -110,6 +110,8 @@ export interface Discovery {
   gpuUses(signal: AbortSignal): Promise<readonly GpuUse[] | undefined>;
   /** What the last answer's readings say of links. */
   links(): LinkReadings;
+  /** Faults of GPUs since the boot, which the kernel's log told. */
+  kernelFaults(): readonly XidEvent[];
   /** What the kernel has logged of GPUs since then, by the clock that `now` is. */
   kernelFaultsSince(at: number): readonly XidEvent[];
 }
@@ -249,6 +251,10 @@ class HardwareDiscovery implements Discovery {
 
   links(): LinkReadings {
     return { ...this.#gpus.links(), ports: this.#rdma.ports() };
+  }
+
+  kernelFaults(): readonly XidEvent[] {
+    return [...this.#faults.events().values()].flat();
   }
 
   kernelFaultsSince(at: number): readonly XidEvent[] {

@@ -4,11 +4,13 @@
  *
  * - `sysfs.tsv`: every attribute that was read (core/host/sysfs_capture.ts says how).
  * - `nvidia_smi.json`: every call of nvidia-smi with its exit code and both outputs.
+ * - `kernel_log.txt`: what the kernel logged of faults of GPUs, without pids and names of programs.
  * - `host.json`: system, architecture, CPUs and memory.
  */
 
 import { z } from "zod";
 import { HeddleError } from "@heddle/proto/error";
+import { type XidEvent, xidLine } from "../core/health/xid.ts";
 import type { HostFacts } from "../core/host/host_facts.ts";
 import { Mask } from "../core/host/mask.ts";
 import {
@@ -73,8 +75,11 @@ export class RecordingSource implements HardwareSource {
     this.host = inner.host;
   }
 
-  /** Writes all that was read so far below `folder`, masked. Throws HeddleError when it cannot. */
-  async write(folder: string): Promise<void> {
+  /**
+   * Writes all that was read so far below `folder`, masked, and the faults of GPUs that the kernel
+   * logged. Throws HeddleError when it cannot.
+   */
+  async write(folder: string, faults: readonly XidEvent[]): Promise<void> {
     const mask = new Mask();
     const { os, arch, cpuCount, memoryBytes } = this.host();
     const host = {
@@ -92,6 +97,7 @@ export class RecordingSource implements HardwareSource {
       await Deno.mkdir(folder, { recursive: true });
       await Deno.writeTextFile(`${folder}/sysfs.tsv`, sysfsText(this.sysfs.capture(), mask));
       await Deno.writeTextFile(`${folder}/nvidia_smi.json`, `${jsonText(nvidiaSmi)}\n`);
+      await Deno.writeTextFile(kernelLogOf(folder), faults.map(faultText).join(""));
       await Deno.writeTextFile(`${folder}/host.json`, `${jsonText(host)}\n`);
     } catch (error) {
       throw new HeddleError(
@@ -101,6 +107,16 @@ export class RecordingSource implements HardwareSource {
       );
     }
   }
+}
+
+/** Where a capture has the kernel's lines about GPUs; captures of earlier versions have none. */
+export function kernelLogOf(folder: string): string {
+  return `${folder}/kernel_log.txt`;
+}
+
+// Which program it was that a GPU failed under is nobody's business.
+function faultText(fault: XidEvent): string {
+  return `${xidLine(fault).replaceAll(/\b(pid|name)=('[^']*'|<[^>]*>|[^,\s]+)/g, "$1=masked")}\n`;
 }
 
 function maskCall(call: CapturedCall, mask: Mask): z.input<typeof nvidiaSmiFile>["calls"][number] {

@@ -2,7 +2,7 @@
 
 import type { Inventory } from "@heddle/proto/gen/types";
 import { createDiscoveryOf, type DiscoveryOptions } from "../inventory.ts";
-import { readCapture, RecordingSource } from "./hardware_capture.ts";
+import { kernelLogOf, readCapture, RecordingSource } from "./hardware_capture.ts";
 import { machineSource } from "./hardware_source.ts";
 
 export interface Inspection {
@@ -23,10 +23,12 @@ export async function inspectHardware(
 ): Promise<Inventory> {
   if (replay !== undefined) {
     const source = await readCapture(replay);
-    return await createDiscoveryOf(source, { ...discovery, modelDirs: [] }).inventory(signal);
+    const options = { ...discovery, modelDirs: [], kernelLog: kernelLogOf(replay) };
+    return await createDiscoveryOf(source, options).inventory(signal);
   }
   const source = new RecordingSource(machineSource(discovery.sysfsRoot, discovery.nvidiaSmi));
-  const inventory = await createDiscoveryOf(source, discovery).inventory(signal);
-  if (capture !== undefined) await source.write(capture);
+  const looked = createDiscoveryOf(source, discovery);
+  const inventory = await looked.inventory(signal);
+  if (capture !== undefined) await source.write(capture, looked.kernelFaults());
   return inventory;
 }

@@ -55,21 +55,43 @@ function essence({ gpus, hcas, fabrics, problems, driverVersion, arch }: Invento
   };
 }
 
+function jsonOf(value: unknown): string {
+  return JSON.stringify(value, (_, each) => typeof each === "bigint" ? `${each}` : each, 1);
+}
+
 Deno.test("a capture gives the same inventory anywhere, and names nobody", async () => {
   await withNode(async (dir, options) => {
     const capture = `${dir}/capture`;
-    const seen = await inspectHardware({ discovery: options, capture }, never);
+    const kernelLog = `${dir}/kmsg`;
+    const fault = "pid=4242, name=secret-program, GPU has fallen off the bus.";
+    await Deno.writeTextFile(kernelLog, `6,1,2,-;NVRM: Xid (PCI:0000:2a:00): 79, ${fault}\n`);
+    const discovery = { ...options, kernelLog };
+    const seen = await inspectHardware({ discovery, capture }, never);
     const elsewhere = { ...options, sysfsRoot: "/nowhere", nvidiaSmi: undefined };
     const replayed = await inspectHardware({ discovery: elsewhere, replay: capture }, never);
-    deepEqual(essence(replayed), essence(seen));
+    const [, lost] = replayed.gpus;
+    equal(
+      lost?.problems.find(({ reason }) => reason === "xid_fatal")?.detail.includes("Xid 79"),
+      true,
+    );
+    const words = (text: string) => text.replace(fault, "").replace(/pid=masked.*bus\./, "");
+    deepEqual(words(jsonOf(essence(replayed))), words(jsonOf(essence(seen))));
     equal(replayed.gpus.length, 4);
     equal(new Set(replayed.gpus.map((gpu) => gpu.uuid)).size, 4);
     const texts = await Promise.all(
-      ["sysfs.tsv", "nvidia_smi.json", "host.json"].map((file) =>
+      ["sysfs.tsv", "nvidia_smi.json", "host.json", "kernel_log.txt"].map((file) =>
         Deno.readTextFile(`${capture}/${file}`)
       ),
     );
-    for (const secret of ["secret-host", Deno.hostname(), ...seen.gpus.map((gpu) => gpu.uuid)]) {
+    for (
+      const secret of [
+        "secret-host",
+        "secret-program",
+        "4242",
+        Deno.hostname(),
+        ...seen.gpus.map((gpu) => gpu.uuid),
+      ]
+    ) {
       ok(texts.every((text) => !text.includes(secret)), secret);
     }
   });
@@ -97,7 +119,10 @@ Deno.test("inventoryTable() shows each GPU and port, and says what to do about p
       text,
       /\n +0 +h100-80g +NVIDIA H100 80GB HBM3 +81559 +9\.0 +0 +0 +0000:18:00 +16 +mlx5_0 PIX +row_remap/,
     );
-    match(text, /\n +mlx5_1 +1 +InfiniBand +no +400 Gb\/s +0 +0000:11:00 +- +ib-a +no_subnet_manager/);
+    match(
+      text,
+      /\n +mlx5_1 +1 +InfiniBand +no +400 Gb\/s +0 +0000:11:00 +- +ib-a +no_subnet_manager/,
+    );
     match(text, /\n +ib-a +400 Gb\/s +degraded +mlx5_0\n/);
     match(text, /GPU 3 row_remap_pending: .*\n +→ Drain the node/);
   });

@@ -54,6 +54,13 @@ export function parseXid(line: string): XidEvent | undefined {
   return { pciAddress: fallen, xid: undefined, verdict: "out", text: "fallen off the bus" };
 }
 
+/** A line of the kernel's log from which `parseXid` reads the same again. */
+export function xidLine({ pciAddress, xid, text }: XidEvent): string {
+  return xid === undefined
+    ? `NVRM: The NVIDIA GPU ${pciAddress}.0 has fallen off the bus`
+    : `NVRM: Xid (PCI:${pciAddress}): ${xid}, ${text}`;
+}
+
 function verdictOf(xid: number, text: string): XidVerdict {
   if (OUT.has(xid)) return "out";
   // 144 to 150 come in variants, and most of them are not fatal.

@@ -1,6 +1,6 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import fc from "fast-check";
-import { parseXid } from "./xid.ts";
+import { parseXid, xidLine } from "./xid.ts";
 
 const FIXTURES = new URL("../../../tests/fixtures/hardware/kmsg/", import.meta.url);
 
@@ -63,4 +63,14 @@ Deno.test("parseXid() never throws, and every GPU that it names stands in the li
     ),
     { numRuns: 10_000 },
   );
+});
+
+Deno.test("xidLine() writes what parseXid() reads", () => {
+  for (const line of Deno.readTextFileSync(new URL("xid-lines.txt", FIXTURES)).split("\n")) {
+    const event = parseXid(line);
+    if (event !== undefined) deepEqual(parseXid(xidLine(event)), event);
+  }
+  const fallen = parseXid("NVRM: The NVIDIA GPU 0000:b3:00.0 has fallen off the bus");
+  ok(fallen !== undefined);
+  deepEqual(parseXid(xidLine(fallen)), fallen);
 });
