@@ -22,8 +22,8 @@ Deno.test({
   name: "an operator's decisions by button, each with its consequences first",
   ignore: CHROMIUM === undefined,
   async fn(t) {
-    await using stage = await Stage.set();
     await using browser = await startBrowser();
+    await using stage = await Stage.set();
     const page = await browser.open(stage.url);
     const chat = page.getByRole("article", { name: "model chat" });
     await page.locator(".gpu.held").first().waitFor();

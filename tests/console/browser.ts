@@ -21,7 +21,10 @@ export interface Browser extends AsyncDisposable {
   readonly complaints: readonly string[];
 }
 
-/** Starts it. */
+/**
+ * Starts it. To be called before anything else is started: loading Playwright takes seconds in which
+ * this process does nothing else, and connections would break.
+ */
 export async function startBrowser(): Promise<Browser> {
   // Playwright asks, as it is loaded, whether this is a Windows machine in disguise, and looks below
   // /proc for that, which Deno refuses; unless it is told that it is being tested for it.

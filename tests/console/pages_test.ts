@@ -7,9 +7,9 @@ Deno.test({
   name: "the console shows a fleet page by page, in a real browser",
   ignore: CHROMIUM === undefined,
   async fn(t) {
+    await using browser = await startBrowser();
     await using endpoint = await startEndpoint(["Good ", "morning", INJECTION]);
     await using stage = await Stage.set(endpoint.url);
-    await using browser = await startBrowser();
     const page = await browser.open(stage.url);
     const go = (name: string) => page.getByRole("navigation").getByText(name).click();
 
@@ -122,8 +122,8 @@ Deno.test({
   name: "the console works by keyboard, in the dark, and on a small screen",
   ignore: CHROMIUM === undefined,
   async fn(t) {
-    await using stage = await Stage.set();
     await using browser = await startBrowser();
+    await using stage = await Stage.set();
     await t.step("a small screen shows every page without scrolling sideways", async () => {
       const page = await browser.open(stage.url, { width: 360 });
       for (

@@ -6,8 +6,8 @@ Deno.test({
   name: "a console that is open while control restarts says so, and goes on by itself",
   ignore: CHROMIUM === undefined,
   async fn(t) {
-    await using stage = await Stage.set();
     await using browser = await startBrowser();
+    await using stage = await Stage.set();
     const page = await browser.open(stage.url);
     const secured = await browser.open(stage.securedUrl);
     await secured.getByLabel("Token").fill("secret-viewer");
@@ -28,7 +28,7 @@ Deno.test({
         await stage.start();
         await page.getByText(/has just begun to lead and waits for alone, h100-a, h100-b/)
           .waitFor();
-          await stage.join("h100-a", { fabric: "ib-a" });
+        await stage.join("h100-a", { fabric: "ib-a" });
         await stage.join("h100-b", { fabric: "ib-a" });
         await stage.join("alone", { gpus: 8 });
         await page.getByText("has just begun to lead").waitFor({ state: "detached" });

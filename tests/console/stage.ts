@@ -17,8 +17,8 @@ import { encodePlain } from "../../control/edge/encode_plain.ts";
 import { Site } from "../../control/site_fake.ts";
 import { eventually } from "../e2e/heddle.ts";
 
-/** Nobody is unreachable in a test that does not say so. */
-const PATIENT = { unreachableMs: 3_600_000, lostMs: 7_200_000 };
+/** Nobody is unreachable in a test that does not say so, and no request keeps a replica. */
+const PATIENT = { unreachableMs: 3_600_000, lostMs: 7_200_000, drainGraceMs: 1_000 };
 
 /** What a hostile model or engine would put on an operator's page. */
 export const INJECTION = `<img src=x onerror="document.title='owned'"><script>alert(1)</script>`;
@@ -43,6 +43,7 @@ export class StageAgent {
   /** Ids of requests for its log that are open. */
   readonly logRequests: string[] = [];
   readonly #unread: (() => void)[] = [];
+  readonly #registered = Promise.withResolvers<void>();
   readonly #run: Promise<void>;
 
   constructor(name: string, stream: AgentStream, options: {
@@ -56,6 +57,11 @@ export class StageAgent {
     if (options.foreign !== undefined) this.#adopt(options.foreign);
     this.#register(options.shape);
     this.#run = this.#follow();
+  }
+
+  /** Resolves once control has taken it in; rejects when it did not. */
+  get registered(): Promise<void> {
+    return this.#registered.promise;
   }
 
   get shards(): ReadonlyMap<string, { spec: ShardSpec; status: ShardStatus }> {
@@ -126,6 +132,7 @@ export class StageAgent {
       for (;;) {
         const { case: kind, value } = await this.#stream.next();
         if (kind === undefined) return;
+        if (kind === "registered") this.#registered.resolve();
         if (kind === "startShard") this.#start(value.spec, value.revision);
         if (kind === "stopShard") this.#stop(value.shardId, value.revision);
         if (kind === "readLog") {
@@ -137,8 +144,9 @@ export class StageAgent {
           if (this.logRequests.length === 0) this.#unread.splice(0).forEach((tell) => tell());
         }
       }
-    } catch {
-      // Control ended the stream, or the test did.
+    } catch (error) {
+      // Control ended the stream, or the test did; once it is registered that is no news.
+      this.#registered.reject(error);
     }
   }
 
@@ -247,7 +255,9 @@ export class Stage implements AsyncDisposable {
     );
     const stream = new AgentStream(transport);
     const before = this.agents.get(name);
-    this.agents.set(name, new StageAgent(name, stream, { shape, before, foreign }));
+    const agent = new StageAgent(name, stream, { shape, before, foreign });
+    this.agents.set(name, agent);
+    await agent.registered;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -12,8 +12,8 @@ Deno.test({
   name: "the console lets nobody in without a token, and nobody do more than their role",
   ignore: CHROMIUM === undefined,
   async fn(t) {
-    await using stage = await Stage.set();
     await using browser = await startBrowser();
+    await using stage = await Stage.set();
 
     await t.step("a wrong token is refused, a right one is let in, over TLS", async () => {
       const page = await browser.open(stage.securedUrl);

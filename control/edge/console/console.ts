@@ -61,7 +61,7 @@ export type ConsoleHandler = (request: WebRequest, response: WebResponse, door: 
 type Route = (
   request: WebRequest,
   response: WebResponse,
-  visit: { readonly url: URL; readonly holder: TokenHolder },
+  visit: { readonly url: URL; readonly holder: TokenHolder; readonly canLogOut: boolean },
 ) => Promise<void> | void;
 
 /** Makes the handler. It keeps nothing but what `options` has. */
@@ -86,7 +86,7 @@ export function consoleHandler(options: ConsoleOptions): ConsoleHandler {
       }
       const route = routes[`${request.method} ${url.pathname}`];
       if (route === undefined) throw new HeddleError("not_found", "There is nothing here");
-      await route(request, response, { url, holder });
+      await route(request, response, { url, holder, canLogOut: door.known === undefined });
     };
     answer().catch((error: unknown) => {
       if (!(error instanceof HeddleError)) log.error("Request failed", { error });
@@ -165,8 +165,16 @@ async function session(
 function routesOf(options: ConsoleOptions): Readonly<Record<string, Route>> {
   const { live, playground } = options;
   return {
-    "GET /console/session"(_request, response, { holder }) {
-      sendJson(response, 200, visitOf(options, holder));
+    "GET /console/session"(_request, response, { holder, canLogOut }) {
+      const { cluster, version } = options;
+      const visit: Visit = {
+        ...holder,
+        canLogOut,
+        cluster,
+        version,
+        playground: playground.endpoint !== undefined,
+      };
+      sendJson(response, 200, visit);
     },
     "GET /console/live"(_request, response, { url }) {
       const follow = eventStream(response);
@@ -191,16 +199,6 @@ function routesOf(options: ConsoleOptions): Readonly<Record<string, Route>> {
       await chat(request, response, playground);
     },
   };
-}
-
-function visitOf({ cluster, version, playground, sessions }: ConsoleOptions, holder: TokenHolder) {
-  return {
-    ...holder,
-    canLogOut: sessions !== undefined,
-    cluster,
-    version,
-    playground: playground.endpoint !== undefined,
-  } satisfies Visit;
 }
 
 async function chat(
