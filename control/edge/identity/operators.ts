@@ -45,6 +45,8 @@ export const ROLE_FOR: Readonly<Record<string, OperatorRole>> = {
   ListKeys: "viewer",
   ListPrices: "viewer",
   QueryUsage: "viewer",
+  // Its text has the engines' environment, and a log may say it.
+  GetCatalog: "operator",
   ReadLogs: "operator",
   Cordon: "operator",
   Uncordon: "operator",
