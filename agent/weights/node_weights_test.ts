@@ -2,10 +2,10 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { delay } from "@heddle/common/task";
 import type { FetchReport } from "../core/weights/documents.ts";
 import { COMMIT, type FakeHub, fakeHub, someBytes } from "../edge/fetch/hub_fake.ts";
 import { ProcessLauncher } from "../edge/launcher/process.ts";
+import { eventually } from "../eventually_fake.ts";
 import { FetchRuns } from "./fetch_runs.ts";
 import { NodeWeights } from "./node_weights.ts";
 
@@ -117,7 +117,7 @@ Deno.test("a fetch outlives its agent, and the next one goes on waiting for it",
   await using here = await node();
   const before = here.agent({ bytes_per_second: 1_500_000 });
   await before.prefetch(WANT);
-  while (!here.hub.asked.some(({ storage }) => storage)) await delay(20, never);
+  await eventually("bytes are asked for", () => here.hub.asked.some(({ storage }) => storage));
   before.close();
   const after = here.agent();
   await after.adopt();

@@ -2,7 +2,8 @@
 
 /** Whether `path`, or its last part when the pattern has no slash, is as the pattern says. */
 export function matchesGlob(pattern: string, path: string): boolean {
-  const expression = new RegExp(`^${[...pattern].map(translate).join("")}$`, "s");
+  const expression = compiled(pattern);
+  if (expression === undefined) return pattern === path;
   if (expression.test(path)) return true;
   return !pattern.includes("/") && expression.test(path.slice(path.lastIndexOf("/") + 1));
 }
@@ -13,13 +14,11 @@ function translate(sign: string): string {
   return sign === "[" || sign === "]" ? sign : sign.replace(/[\\^$.|+(){}]/, "\\$&");
 }
 
-/** Undefined when it can be used; else why not. */
-export function globProblem(pattern: string): string | undefined {
-  if (pattern === "" || pattern.length > 200) return "want 1 to 200 characters";
+// With brackets that do not match it is no pattern, and means what it says.
+function compiled(pattern: string): RegExp | undefined {
   try {
-    matchesGlob(pattern, "");
-    return undefined;
+    return new RegExp(`^${[...pattern].map(translate).join("")}$`, "s");
   } catch {
-    return "its brackets do not match";
+    return undefined;
   }
 }

@@ -71,7 +71,7 @@ export const inspectModel = buildCommand({
 });
 
 /** The whole answer for a person to read. */
-export function inspectionText(answer: InspectSourceResponse): string {
+function inspectionText(answer: InspectSourceResponse): string {
   const { facts, node, sizes, classes, catalogEntry } = answer;
   const count = facts?.files ?? 0;
   const files = count === 0 ? "" : ` in ${count} ${count === 1 ? "file" : "files"}`;

@@ -32,7 +32,7 @@ export const listWeights = buildCommand({
 });
 
 /** The table; `watched`: a person looks at it. */
-export function weightsListing(
+function weightsListing(
   rows: readonly NodeWeights[],
   watched: boolean,
 ): Listing<NodeWeights> {
