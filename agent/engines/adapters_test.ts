@@ -222,6 +222,21 @@ Deno.test("an engine gets what Heddle gives it and nothing else", () => {
   });
 });
 
+Deno.test("a GID index is given only where placement found one for all", () => {
+  const hcas = [{ name: "mlx5_0", port: 1 }];
+  const of = (index?: number) =>
+    engineEnvironment(
+      aSpec({ hcas, ...(index === undefined ? {} : { roceGidIndex: index }) }),
+      NODE,
+      ENGINE,
+    );
+  equal(of(3)["NCCL_IB_GID_INDEX"], "3");
+  equal(of(0)["UCX_IB_GID_INDEX"], "0");
+  ok(!Object.keys(of()).some((name) => name.includes("GID")));
+  const none = engineEnvironment(aSpec({ roceGidIndex: 3 }), NODE, ENGINE);
+  ok(!("NCCL_IB_GID_INDEX" in none), "without an adapter there is nothing to index");
+});
+
 Deno.test("without a fabric InfiniBand is off: an empty list would mean every adapter", () => {
   const env = engineEnvironment(aSpec(), NODE, ENGINE);
   equal(env["NCCL_IB_DISABLE"], "1");

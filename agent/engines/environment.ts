@@ -3,8 +3,6 @@
  * container happens to set has changed engines in ways that take days to find. Later lines win, and
  * the profile's come last; control refuses those that would undo placement.
  */
-import type { HcaRef } from "@heddle/proto/gen/types";
-import type { Plain } from "@heddle/proto/plain";
 import type { ShardSpec } from "../core/shard/shard.ts";
 import type { Environment } from "./engine.ts";
 
@@ -49,7 +47,7 @@ export function engineEnvironment(
     HF_HUB_OFFLINE: "1",
     ...gpuVariables(spec),
     ...interfaceVariables(node.managementInterface),
-    ...fabricVariables(spec.hcas),
+    ...fabricVariables(spec),
     ...engine.adapter,
     ...spec.env,
   };
@@ -69,7 +67,7 @@ function interfaceVariables(name: string): Environment {
   return { NCCL_SOCKET_IFNAME: `=${name}`, GLOO_SOCKET_IFNAME: name, TP_SOCKET_IFNAME: name };
 }
 
-function fabricVariables(hcas: readonly Plain<HcaRef>[]): Environment {
+function fabricVariables({ hcas, roceGidIndex }: ShardSpec): Environment {
   // Never an empty list: that would mean every adapter there is.
   if (hcas.length === 0) return { NCCL_IB_DISABLE: "1" };
   const ports = hcas.slice(0, NCCL_HCAS_MAX).map(({ name, port }) => `${name}:${port}`).join(",");
@@ -78,5 +76,11 @@ function fabricVariables(hcas: readonly Plain<HcaRef>[]): Environment {
     NCCL_IB_HCA: `=${ports}`,
     UCX_NET_DEVICES: ports,
     NVSHMEM_HCA_LIST: ports,
+    // Only where one number is right on every port of every rank; else each finds its own.
+    ...(roceGidIndex === undefined ? {} : {
+      NCCL_IB_GID_INDEX: String(roceGidIndex),
+      UCX_IB_GID_INDEX: String(roceGidIndex),
+      NVSHMEM_IB_GID_INDEX: String(roceGidIndex),
+    }),
   };
 }

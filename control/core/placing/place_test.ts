@@ -6,6 +6,7 @@ import type { World } from "../world.ts";
 import { candidates } from "./candidate.ts";
 import { summarise } from "./explain.ts";
 import { place, type Placement } from "./place.ts";
+import { specsOf } from "./spec.ts";
 
 const GIB = 2 ** 30;
 
@@ -231,4 +232,27 @@ Deno.test("place() says of a node that fits and was not chosen how it compares",
 
 Deno.test("summarise() says when there is no node at all", () => {
   equal(summarise(placeOn({}, modelOf({ name: "m" }))), "0/0 nodes fit: no node has registered");
+});
+
+Deno.test("specsOf() gives a GID index only where all ports of all ranks have the same", () => {
+  const model = modelOf({ name: "m" }, { tp: 8, pp: 2, nodes: 2 });
+  const placement = placeOn({ n1: { fabric: "roce" }, n2: { fabric: "roce" } }, model);
+  ok(placement.kind === "placed");
+  const told = (indexOf: (rank: number) => number | undefined) => {
+    const seats = placement.seats.map((seat, rank) => {
+      const index = indexOf(rank);
+      return {
+        ...seat,
+        hcas: seat.hcas.map((hca) => index === undefined ? hca : { ...hca, roceGidIndex: index }),
+      };
+    });
+    const options = { stopTimeoutMs: 0, weightsVersion: "" };
+    const request = { model, profile: firstProfile(model) };
+    return specsOf(request, { ...placement, seats }, "m-1-1", options)
+      .map(({ spec }) => spec.roceGidIndex);
+  };
+  deepEqual(told(() => 3), [3, 3]);
+  deepEqual(told((rank) => 3 + rank), [undefined, undefined]);
+  deepEqual(told((rank) => rank === 0 ? 3 : undefined), [undefined, undefined]);
+  deepEqual(told(() => undefined), [undefined, undefined]);
 });

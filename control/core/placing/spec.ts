@@ -1,6 +1,6 @@
 /** Turns a placement into what each agent is told. */
 import type { Plain } from "@heddle/proto/plain";
-import type { ShardSpec } from "@heddle/proto/gen/types";
+import type { Hca, ShardSpec } from "@heddle/proto/gen/types";
 import { parseDurationMs, parseSizeBytes } from "@heddle/common/duration";
 import type { Revision } from "@heddle/proto/revision";
 import { fingerprint } from "../catalog/fingerprint.ts";
@@ -34,6 +34,19 @@ export interface SpecOptions {
   readonly weightsVersion: string;
 }
 
+/**
+ * The entry of the GID table that carries RoCE v2 on all of these ports; undefined when they differ,
+ * or one does not tell, or is InfiniBand: one number for all of them would then be wrong for some.
+ */
+function commonGidIndex(
+  hcas: readonly Pick<Plain<Hca>, "roceGidIndex">[],
+): number | undefined {
+  const [first] = hcas;
+  return hcas.every(({ roceGidIndex }) => roceGidIndex === first?.roceGidIndex)
+    ? first?.roceGidIndex
+    : undefined;
+}
+
 /** The shards of a placement, by rank; rank 0 leads. */
 export function specsOf(
   request: PlaceRequest,
@@ -45,6 +58,7 @@ export function specsOf(
   // The simulated engine has no weights.
   const weights = profile.engine === "sim" ? undefined : wantOf(model, weightsVersion);
   const [lead] = placed.seats;
+  const gidIndex = commonGidIndex(placed.seats.flatMap(({ hcas }) => hcas));
   return placed.seats.map((seat, rank) => ({
     node: seat.candidate.name,
     spec: {
@@ -66,6 +80,7 @@ export function specsOf(
       gpus: seat.choice.gpus.map(({ index, uuid }) => ({ index, uuid })),
       fabric: seat.fabric,
       hcas: seat.hcas.map(({ name, port }) => ({ name, port })),
+      ...(gidIndex === undefined ? {} : { roceGidIndex: gidIndex }),
       portFirst: seat.ports.first,
       portCount: seat.ports.count,
       leaderAddress: lead?.candidate.address ?? "",
