@@ -5,6 +5,7 @@ import { Away, LoggedOut, logOut, whoLooks, wordsOf } from "./call.ts";
 import { type Live, useLive } from "./follow.ts";
 import { Events } from "./pages/events.tsx";
 import { Fleet } from "./pages/fleet.tsx";
+import { Keys } from "./pages/keys.tsx";
 import { Login } from "./pages/login.tsx";
 import { Logs } from "./pages/logs.tsx";
 import { ModelPage } from "./pages/model.tsx";
@@ -49,6 +50,7 @@ const PAGES: readonly Page[] = [
     topics: ["traffic", "routers"],
     show: (live) => <Traffic live={live} />,
   },
+  { name: "keys", title: "Keys", topics: [], show: () => <Keys /> },
   {
     name: "events",
     title: "Events",

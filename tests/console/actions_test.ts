@@ -23,7 +23,7 @@ Deno.test({
   ignore: CHROMIUM === undefined,
   async fn(t) {
     await using browser = await startBrowser();
-    await using stage = await Stage.set();
+    await using stage = await Stage.set({ drainGraceMs: 1_000 });
     const page = await browser.open(stage.url);
     const chat = page.getByRole("article", { name: "model chat" });
     await page.locator(".gpu.held").first().waitFor();

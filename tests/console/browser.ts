@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 /** Longest wait for what a test expects to see, on a slow and busy machine. */
-const EXPECT_MS_MAX = 20_000;
+const EXPECT_MS_MAX = 40_000;
 
 /** Path of the browser; undefined where there is none. */
 export const CHROMIUM: string | undefined = Deno.env.get("HEDDLE_TEST_CHROMIUM") ??

@@ -9,7 +9,7 @@ Deno.test({
   async fn(t) {
     await using browser = await startBrowser();
     await using endpoint = await startEndpoint(["Good ", "morning", INJECTION]);
-    await using stage = await Stage.set(endpoint.url);
+    await using stage = await Stage.set({ endpoint: endpoint.url });
     const page = await browser.open(stage.url);
     const go = (name: string) => page.getByRole("navigation").getByText(name).click();
 
@@ -67,6 +67,11 @@ Deno.test({
       await go("Traffic");
       await page.getByRole("heading", { name: "By model" }).waitFor();
       await page.getByText("No router has reported").waitFor();
+    });
+
+    await t.step("keys and usage: none yet", async () => {
+      await go("Keys");
+      await page.getByText("Nothing was used in this time").waitFor();
     });
 
     await t.step("events: what changed", async () => {

@@ -17,8 +17,8 @@ import { encodePlain } from "../../control/edge/encode_plain.ts";
 import { Site } from "../../control/site_fake.ts";
 import { eventually } from "../e2e/heddle.ts";
 
-/** Nobody is unreachable in a test that does not say so, and no request keeps a replica. */
-const PATIENT = { unreachableMs: 3_600_000, lostMs: 7_200_000, drainGraceMs: 1_000 };
+/** Nobody is unreachable in a test that does not say so. */
+const PATIENT = { unreachableMs: 3_600_000, lostMs: 7_200_000 };
 
 /** What a hostile model or engine would put on an operator's page. */
 export const INJECTION = `<img src=x onerror="document.title='owned'"><script>alert(1)</script>`;
@@ -182,23 +182,30 @@ export class StageAgent {
   }
 }
 
+export interface StageOptions {
+  /** For the playground. */
+  readonly endpoint?: string;
+  /** How long a replica that drains is kept, in ms: no router says here that it has nothing left. */
+  readonly drainGraceMs?: number;
+}
+
 /** Control, its agents, and where a browser finds it. */
 export class Stage implements AsyncDisposable {
   readonly #site: Site;
   readonly #port = freePort();
   readonly #adminPort = freePort();
-  readonly #endpoint: string | undefined;
+  readonly #options: StageOptions;
   readonly agents = new Map<string, StageAgent>();
   #control: Control | undefined;
 
-  private constructor(site: Site, endpoint: string | undefined) {
+  private constructor(site: Site, options: StageOptions) {
     this.#site = site;
-    this.#endpoint = endpoint;
+    this.#options = options;
   }
 
   /** Two nodes on a fabric with eight H100 each, one on its own, and a model that fits nowhere. */
-  static async set(endpoint?: string): Promise<Stage> {
-    const stage = new Stage(await Site.make(), endpoint);
+  static async set(options: StageOptions = {}): Promise<Stage> {
+    const stage = new Stage(await Site.make(), options);
     await Deno.writeTextFile(`${stage.#site.folder}/catalog.yaml`, CATALOG);
     const roles = ["viewer", "operator", "admin"];
     const lines = roles.map(async (role) => `${role}-1 ${role} ${await sha256(`secret-${role}`)}`);
@@ -221,9 +228,11 @@ export class Stage implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    this.#control = await this.#site.start(PATIENT, {
+    const { endpoint, drainGraceMs } = this.#options;
+    const timings = { ...PATIENT, ...(drainGraceMs === undefined ? {} : { drainGraceMs }) };
+    this.#control = await this.#site.start(timings, {
       admin: { host: "127.0.0.1", port: this.#adminPort },
-      console: { listen: { host: "127.0.0.1", port: this.#port }, endpoint: this.#endpoint },
+      console: { listen: { host: "127.0.0.1", port: this.#port }, endpoint },
       tokensFile: `${this.#site.folder}/tokens`,
     });
   }
