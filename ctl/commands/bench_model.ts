@@ -141,7 +141,7 @@ const HEAD =
   "AT A TIME  GOOD/S  WITHIN  TTFT p50   p99 ms  TPOT p50   p99 ms  TOKENS/S  CACHED  FAILED";
 
 /** One line, under HEAD. */
-export function formatLevel(level: Level): string {
+function formatLevel(level: Level): string {
   const cells: readonly (readonly [string, number])[] = [
     [String(level.concurrency), 9],
     [level.goodput.toFixed(2), 8],
@@ -158,7 +158,7 @@ export function formatLevel(level: Level): string {
 }
 
 /** The answer in words. */
-export function formatFound({ best, stable, spread, open, levels }: Found, slo: Slo): string {
+function formatFound({ best, stable, spread, open, levels }: Found, slo: Slo): string {
   const promise = `first token within ${slo.ttftMs} ms and ${slo.tpotMs} ms a token after it`;
   if (best === undefined) {
     const why = levels.at(0)?.error;
