@@ -1,9 +1,8 @@
 /** What all commands share: their context, their common flags, and how a list is run. */
 import { buildCommand, type CommandContext } from "@stricli/core";
 import type { Context } from "./config.ts";
-import type { Ask } from "./ask.ts";
 import { type AdminClient, withClient } from "./client.ts";
-import type { Io } from "./io.ts";
+import type { Ask, Io } from "./io.ts";
 import { type Listing, type Output, OUTPUTS, writeListing } from "./table.ts";
 import { show } from "./watch.ts";
 

@@ -8,7 +8,7 @@ import {
   ModelViewSchema,
   NodeViewSchema,
 } from "@heddle/proto/gen/admin";
-import { confirm } from "./ask.ts";
+import { confirm } from "./io.ts";
 import { auditListing } from "./commands/audit.ts";
 import { formatCatalog } from "./commands/catalog/show.ts";
 import { decisionListing } from "./commands/decisions.ts";

@@ -1,4 +1,5 @@
-/** The one object that knows where output goes and whether a person is looking. */
+/** Where output goes, whether a person is looking, and asking that person. */
+import { HeddleError } from "@heddle/proto/error";
 
 export interface Io {
   readonly terminal: boolean;
@@ -28,4 +29,48 @@ export function processIo(): Io {
     out: (text) => write(Deno.stdout, text),
     err: (text) => write(Deno.stderr, text),
   };
+}
+
+/** Asks a yes-or-no question; anything but a yes is a no. Undefined where nobody can be asked. */
+export type Ask = ((question: string) => Promise<boolean>) | undefined;
+
+/** Longest answer that is read, in bytes. */
+const ANSWER_BYTES = 64;
+
+/** Asks on the terminal, when there is one to ask and to answer on. `signal` is a no. */
+export function terminalAsk(io: Pick<Io, "err">, signal: AbortSignal): Ask {
+  if (!Deno.stdin.isTerminal() || !Deno.stderr.isTerminal()) return undefined;
+  return async (question) => {
+    io.err(`${question} [y/N] `);
+    const interrupted = new Promise<string>((resolve) => {
+      signal.addEventListener("abort", () => resolve("\n"), { once: true });
+    });
+    const answer = await Promise.race([readAnswer(), interrupted]);
+    if (answer === "\n") io.err("\n");
+    return /^\s*y(es)?\s*$/i.test(answer);
+  };
+}
+
+async function readAnswer(): Promise<string> {
+  const buffer = new Uint8Array(ANSWER_BYTES);
+  const size = await Deno.stdin.read(buffer);
+  return new TextDecoder().decode(buffer.subarray(0, size ?? 0));
+}
+
+/** Goes on when the flags or a person say yes; throws `failed_precondition` otherwise. */
+export async function confirm(
+  context: { readonly ask: Ask },
+  flags: { readonly yes: boolean },
+  question: string,
+): Promise<void> {
+  if (flags.yes) return;
+  if (context.ask === undefined) {
+    throw new HeddleError(
+      "failed_precondition",
+      `Not done: ${question} There is nobody to ask; if that is what you want, say --yes`,
+    );
+  }
+  if (!await context.ask(question)) {
+    throw new HeddleError("failed_precondition", "Not done: it was not confirmed");
+  }
 }

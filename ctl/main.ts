@@ -3,11 +3,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { run } from "@stricli/core";
 import { app } from "./app.ts";
-import { terminalAsk } from "./ask.ts";
 import { complete } from "./commands/completion.ts";
 import type { CtlContext, Folders } from "./command.ts";
 import { type ConfigPlaces, loadContext } from "./config.ts";
-import { processIo } from "./io.ts";
+import { processIo, terminalAsk } from "./io.ts";
 
 /** Exit codes, whatever the library's are. */
 const EXIT_FAILED = 1;

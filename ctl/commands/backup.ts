@@ -1,7 +1,7 @@
 /** `ctl backup` and `restore`: control's whole store, through standard output and input. */
 import { buildCommand } from "@stricli/core";
 import { HeddleError } from "@heddle/proto/error";
-import { confirm } from "../ask.ts";
+import { confirm } from "../io.ts";
 import {
   COMMON_FLAGS,
   type CommonFlags,

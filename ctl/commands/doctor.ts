@@ -12,7 +12,7 @@ import { type Check, failed, ok, warning } from "../doctor/check.ts";
 import { checkEndpoint } from "../doctor/endpoint.ts";
 import { checkFleet } from "../doctor/fleet.ts";
 import { type Endpoint, ENDPOINT_FLAGS, type EndpointFlags, endpointOf } from "../endpoint.ts";
-import { fetchFleet, type Fleet } from "../fleet_status.ts";
+import { fetchFleet, type Fleet } from "../status/fleet_status.ts";
 import { visible } from "../table.ts";
 
 interface DoctorFlags extends EndpointFlags {

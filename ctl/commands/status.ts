@@ -4,8 +4,8 @@ import { stringify } from "yaml";
 import type { GetVersionResponse } from "@heddle/proto/gen/admin";
 
 import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
-import { type Concern, fetchFleet, type FleetStatus, statusOf } from "../fleet_status.ts";
-import { plural } from "../plural.ts";
+import { type Concern, fetchFleet, type FleetStatus, statusOf } from "../status/fleet_status.ts";
+import { plural } from "../status/plural.ts";
 import { visible } from "../table.ts";
 import { show } from "../watch.ts";
 

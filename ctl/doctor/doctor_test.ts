@@ -9,7 +9,7 @@ import {
 import { NodeState } from "@heddle/proto/gen/types";
 import { createIssuing, createLeaf, createRoot } from "@heddle/common/pki";
 import { formatCheck } from "../commands/doctor.ts";
-import type { Fleet } from "../fleet_status.ts";
+import type { Fleet } from "../status/fleet_status.ts";
 import { checkCertificate } from "./certificate.ts";
 import { type Check, failed, ok } from "./check.ts";
 import { checkEndpoint } from "./endpoint.ts";

@@ -1,7 +1,7 @@
 /** Is there, by what control says, anything that could serve? */
-import type { Fleet } from "../fleet_status.ts";
-import { statusOf } from "../fleet_status.ts";
-import { plural } from "../plural.ts";
+import type { Fleet } from "../status/fleet_status.ts";
+import { statusOf } from "../status/fleet_status.ts";
+import { plural } from "../status/plural.ts";
 import { type Check, failed, ok, warning } from "./check.ts";
 
 /** One check each for nodes, routers and models. */

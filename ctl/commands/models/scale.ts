@@ -1,7 +1,7 @@
 /** `ctl models scale`: holds a model at a number of replicas, whatever demand calls for. */
 import { buildCommand } from "@stricli/core";
 import { HeddleError } from "@heddle/proto/error";
-import { confirm } from "../../ask.ts";
+import { confirm } from "../../io.ts";
 import { type AdminClient, CALL_TIMEOUT_MS } from "../../client.ts";
 import {
   call,

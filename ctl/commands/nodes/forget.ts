@@ -1,6 +1,6 @@
 /** `ctl nodes forget`: gives up a lost node that will not come back. */
 import { buildCommand } from "@stricli/core";
-import { confirm } from "../../ask.ts";
+import { confirm } from "../../io.ts";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { call, COMMON_FLAGS, type CtlContext, type SureFlags, YES_FLAG } from "../../command.ts";
 

@@ -1,6 +1,6 @@
 /** `ctl replicas restart` and `stop`: an operator's decisions about one replica. */
 import { buildCommand } from "@stricli/core";
-import { confirm } from "../../ask.ts";
+import { confirm } from "../../io.ts";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import {
   call,

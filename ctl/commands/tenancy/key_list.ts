@@ -31,7 +31,7 @@ export const listKeys = buildCommand({
   },
 });
 
-/** All pages. */
+/** All pages, the oldest key first. */
 async function fetchKeys(
   client: TenancyClient,
   request: { readonly in: string; readonly all: boolean },
@@ -43,7 +43,7 @@ async function fetchKeys(
     all.push(...page.keys);
     more = page.more && page.keys.length > 0;
   }
-  return all;
+  return all.sort((a, b) => Number(a.createdAtS - b.createdAtS));
 }
 
 /** The table of keys. */

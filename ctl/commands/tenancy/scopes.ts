@@ -2,7 +2,7 @@
 import { buildCommand } from "@stricli/core";
 import { ScopeKind, type ScopeView, ScopeViewSchema } from "@heddle/proto/gen/tenancy";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
-import { confirm } from "../../ask.ts";
+import { confirm } from "../../io.ts";
 import {
   COMMON_FLAGS,
   type CommonFlags,

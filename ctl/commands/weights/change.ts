@@ -1,6 +1,6 @@
 /** `ctl weights prefetch` and `ctl weights remove`. */
 import { buildCommand } from "@stricli/core";
-import { confirm } from "../../ask.ts";
+import { confirm } from "../../io.ts";
 import {
   COMMON_FLAGS,
   type CommonFlags,

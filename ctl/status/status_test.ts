@@ -9,10 +9,10 @@ import {
 } from "@heddle/proto/gen/admin";
 import { NodeState, ReplicaState } from "@heddle/proto/gen/types";
 import { HeddleError } from "@heddle/proto/error";
-import { formatStatus } from "./commands/status.ts";
+import { formatStatus } from "../commands/status.ts";
 import { type Fleet, statusOf } from "./fleet_status.ts";
-import type { Io } from "./io.ts";
-import { show } from "./watch.ts";
+import type { Io } from "../io.ts";
+import { show } from "../watch.ts";
 
 const WELL: Fleet = {
   version: create(GetVersionResponseSchema, { version: "0.1.0", cluster: "lab", settled: true }),

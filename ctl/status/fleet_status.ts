@@ -9,7 +9,7 @@ import type {
 import type { Problem } from "@heddle/proto/gen/types";
 import { decodeNodeState } from "@heddle/proto/node_state";
 import { decodeReplicaState } from "@heddle/proto/replica_state";
-import { type AdminClient, CALL_TIMEOUT_MS } from "./client.ts";
+import { type AdminClient, CALL_TIMEOUT_MS } from "../client.ts";
 import { plural } from "./plural.ts";
 
 /** Everything that `ctl status` asks control for. */
