@@ -13,7 +13,7 @@ import {
   type SureFlags,
   YES_FLAG,
 } from "../../command.ts";
-import { plural } from "../../plural.ts";
+import { plural } from "../../status/plural.ts";
 import { toRecord } from "../../record.ts";
 import type { Listing } from "../../table.ts";
 import { callTenancy, listTenancy } from "./client.ts";
