@@ -1,11 +1,13 @@
 /** Tenancy through a whole control: operators, routers, the store, restarts. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { apiKeyHash, isApiKey, shownApiKey } from "@heddle/common/api_key";
-import { ShareDimension } from "@heddle/proto/gen/router";
+import { RouterService, ShareDimension } from "@heddle/proto/gen/router";
 import {
   BudgetPeriod,
   ScopeKind,
+  TenancyService,
   TokenUsageSchema,
   UsageBy,
   type UsageRecord,
@@ -336,4 +338,44 @@ Deno.test("control restores a backup while it runs, and goes on with what was in
   const [last] = (await (await site.operator()).listAudit({})).records;
   equal(last?.action, "restore");
   match(site.log.join("\n"), /The store was restored from a backup/);
+});
+
+Deno.test("only a router may share limits, hand in usage and ask for a key's own, and for itself", async () => {
+  await using site = await Site.make();
+  await site.start();
+  const operator = await site.tenancy();
+  const { key } = await acme(operator);
+  const calls = (client: WatchingRouter["client"], router: string) => [
+    () => client.share({ router }),
+    () => client.recordUsage({ router }),
+    () => client.getOwnUsage({ router, keyId: key?.id ?? "" }),
+  ];
+  for (
+    const [role, name, router] of [
+      ["agent", "r", "r/1"],
+      ["router", "other", "r/1"],
+      ["router", "r", "../r"],
+    ] as const
+  ) {
+    const transport = site.connect("agents", await site.issue({ role, name }));
+    for (const call of calls(createClient(RouterService, transport), router)) {
+      await rejects(call(), (error) => {
+        const { code } = ConnectError.from(error);
+        return code === Code.PermissionDenied || code === Code.InvalidArgument;
+      }, `${role} ${name} as ${router}`);
+    }
+  }
+  const transport = site.connect("agents", await site.issue({ role: "router", name: "r" }));
+  for (const call of calls(createClient(RouterService, transport), "r/1")) await call();
+  // Operators' calls are not where routers and agents connect, and the other way round.
+  const wrong = site.connect("admin", await site.issue({ role: "router", name: "r" }));
+  await rejects(
+    createClient(TenancyService, wrong).listKeys({}),
+    /permission_denied|unauthenticated/,
+  );
+  const there = site.connect("agents", await site.issue({ role: "operator", name: "ann" }));
+  await rejects(
+    createClient(TenancyService, there).listKeys({}),
+    /unimplemented|permission_denied/,
+  );
 });

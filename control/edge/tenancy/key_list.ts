@@ -6,7 +6,7 @@ import type { Tenancy } from "../../core/tenancy/stored.ts";
 /** Keys in one answer. */
 const PAGE_MAX = 1_000;
 
-/** Ids in the order in which keys were made. Throws `not_found` for a scope or key that is none. */
+/** Ids in an order that stays while this control leads. Throws `not_found` for a scope or key that is none. */
 export function listKeys(
   tenancy: Tenancy,
   request: Pick<ListKeysRequest, "in" | "all" | "keys" | "after" | "limit">,
@@ -15,7 +15,7 @@ export function listKeys(
   const scope = request.in === "" ? undefined : findScope(tenancy, "list keys", request.in);
   const named = request.keys.slice(0, PAGE_MAX).map((name) => findKey(tenancy, "show", name));
   const limit = Math.min(request.limit === 0 ? PAGE_MAX : request.limit, PAGE_MAX);
-  const candidates = named.length > 0 ? named : ordered(tenancy);
+  const candidates = named.length > 0 ? named : tenancy.keys.keys();
   const ids: string[] = [];
   let reached = request.after === "";
   for (const id of candidates) {
@@ -34,9 +34,4 @@ export function listKeys(
     ids.push(id);
   }
   return { ids, more: false };
-}
-
-function ordered(tenancy: Tenancy): readonly string[] {
-  return [...tenancy.keys].sort(([a, x], [b, y]) => x.createdAt - y.createdAt || (a < b ? -1 : 1))
-    .map(([id]) => id);
 }
