@@ -1,4 +1,4 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import type { Model } from "./core/fleet/endpoint.ts";
 import { type Admitted, Queue } from "./queue.ts";
 
@@ -25,10 +25,15 @@ class Fleet {
   #waiters: (() => void)[] = [];
 
   serves = (name: string) => this.serving.has(name);
-  /** Requests that each model's replicas take together. */
+  /** Requests that each model's replicas take together, and have. */
   capacity = 100;
+  own = 0;
   model = () => undefined;
-  fullness = () => ({ saturation: 0, capacity: this.capacity, own: 0 });
+  fullness = () => ({
+    saturation: this.own / this.capacity,
+    capacity: this.capacity,
+    own: this.own,
+  });
   wake = (name: string) => this.wakes.push(name);
   changed = (signal: AbortSignal) =>
     new Promise<void>((resolve) => {
@@ -42,12 +47,12 @@ class Fleet {
   }
 }
 
-function queueOf(fleet: Fleet, requestsInFlightMax = 10): Queue {
+function queueOf(fleet: Fleet, requestsInFlightMax = 10, bounds = BOUNDS): Queue {
   return new Queue({
     fleet,
     requestsInFlightMax,
     holdMs: HOLD_MS,
-    bounds: { platinum: BOUNDS, gold: BOUNDS, silver: BOUNDS, bronze: BOUNDS },
+    bounds: { platinum: bounds, gold: bounds, silver: bounds, bronze: bounds },
     now: () => performance.now(),
   });
 }
@@ -134,4 +139,64 @@ Deno.test("Queue lets a held request go when its client leaves, and when the rou
   const refused = await stopped;
   equal(refused.kind === "end" && refused.outcome.reason, "shutting_down");
   deepEqual([queue.inFlight, queue.waiting.size], [0, 0]);
+});
+
+Deno.test("Queue makes a request wait for room, and says how long and why", async () => {
+  const fleet = new Fleet();
+  fleet.start("m");
+  fleet.capacity = 1;
+  const queue = queueOf(fleet);
+  const first = await queue.admit(asked(model("m")), ENTRY, HERE);
+  if (first.kind === "end") throw new Error(first.outcome.reason);
+  equal(first.value.why, "none");
+  const second = queue.admit(asked(model("m")), ENTRY, HERE);
+  await Promise.resolve();
+  deepEqual([...queue.waiting], [["m", 1]]);
+  first.value[Symbol.dispose]();
+  const admitted = await second;
+  if (admitted.kind === "end") throw new Error(admitted.outcome.reason);
+  equal(admitted.value.why, "saturated");
+  admitted.value[Symbol.dispose]();
+  equal(queue.inFlight, 0);
+  deepEqual([...queue.waiting], []);
+});
+
+Deno.test("Queue refuses what its band's queue has no room for, with an honest wait", async () => {
+  const fleet = new Fleet();
+  fleet.start("m");
+  fleet.capacity = 1;
+  const queue = queueOf(fleet, 100);
+  const leave = new AbortController();
+  const first = await queue.admit(asked(model("m")), ENTRY, HERE);
+  const waiting = Array.from(
+    { length: BOUNDS.requestsMax },
+    () => queue.admit(asked(model("m")), ENTRY, leave.signal),
+  );
+  await Promise.resolve();
+  const refused = await queue.admit(asked(model("m")), ENTRY, HERE);
+  if (refused.kind === "next") throw new Error("let in");
+  equal(refused.outcome.reason, "queue_full");
+  ok("retryAfterS" in refused.outcome && (refused.outcome.retryAfterS ?? 0) >= 1);
+  // Another band has a queue of its own.
+  const gold = queue.admit(asked(model("m")), { ...ENTRY, band: "gold" }, leave.signal);
+  leave.abort();
+  for (const step of await Promise.all([...waiting, gold])) {
+    equal(step.kind === "end" ? step.outcome.reason : "", "client_closed");
+  }
+  equal(queue.inFlight, 1);
+  if (first.kind === "next") first.value[Symbol.dispose]();
+  equal(queue.inFlight, 0);
+});
+
+Deno.test("Queue lets go of a request that has waited for as long as its band may", async () => {
+  const fleet = new Fleet();
+  fleet.start("m");
+  fleet.capacity = 1;
+  const queue = queueOf(fleet, 10, { ...BOUNDS, waitMsMax: 1 });
+  const first = await queue.admit(asked(model("m")), ENTRY, HERE);
+  const step = await queue.admit(asked(model("m")), ENTRY, HERE);
+  if (step.kind === "next") throw new Error("let in");
+  equal(step.outcome.reason, "queue_expired");
+  if (first.kind === "next") first.value[Symbol.dispose]();
+  equal(queue.inFlight, 0);
 });

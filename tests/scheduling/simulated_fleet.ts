@@ -46,6 +46,8 @@ export interface FleetOptions {
   readonly bounds: Bounds;
   readonly weights?: Weights;
   readonly engine?: Partial<EngineOptions>;
+  /** The first replica's, where it is another. */
+  readonly firstEngine?: Partial<EngineOptions>;
   /** A replica's capacity; learnt when left out. */
   readonly capacity?: number;
   readonly scrapeMs?: number;
@@ -86,7 +88,14 @@ export class SimulatedFleet {
     this.#options = options;
     this.#random = options.seed ?? 1;
     const ids = Array.from({ length: options.replicas }, (_, index) => `r${index}`);
-    this.#engines = new Map(ids.map((id) => [id, new Engine({ ...ENGINE, ...options.engine })]));
+    this.#engines = new Map(ids.map((id, index) => [
+      id,
+      new Engine({
+        ...ENGINE,
+        ...options.engine,
+        ...(index === 0 ? options.firstEngine : {}),
+      }),
+    ]));
     this.endpoints = new Endpoints({
       fixed: EMPTY_TABLE,
       now: () => this.clock.now,

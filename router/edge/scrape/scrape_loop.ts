@@ -32,7 +32,10 @@ const DEADLINE_MS_MAX = 1_000;
 const BYTES_MAX = 8 * 2 ** 20;
 /** Reading an answer takes the time of a request: a thousand at once would hold up all others. */
 const AT_ONCE_MAX = 16;
-/** After so many failures in a row an engine is taken to have no metrics, and asked rarely. */
+/**
+ * After so many failures in a row an engine that never answered is taken to have no metrics, and
+ * asked rarely. One that did answer is only late, as everything is on a machine that is overloaded.
+ */
 const FAILURES_MAX = 3;
 const RARELY_MS = 30_000;
 
@@ -41,12 +44,18 @@ interface Silence {
   askAt: number;
 }
 
+/** Engines by address: how those that never answered have been silent, and those that did answer. */
+interface Heard {
+  readonly silences: Map<string, Silence>;
+  readonly speak: Set<string>;
+}
+
 /** Asks until `stop` aborts. */
 export async function scrapeLoop(options: ScrapeOptions, stop: AbortSignal): Promise<void> {
-  const silences = new Map<string, Silence>();
+  const heard: Heard = { silences: new Map(), speak: new Set() };
   while (!stop.aborted) {
     const startedAt = performance.now();
-    await round(options, silences, stop);
+    await round(options, heard, stop);
     if (stop.aborted) return;
     options.onRound();
     await delay(Math.max(0, options.intervalMs - (performance.now() - startedAt)), stop);
@@ -55,13 +64,14 @@ export async function scrapeLoop(options: ScrapeOptions, stop: AbortSignal): Pro
 
 async function round(
   options: ScrapeOptions,
-  silences: Map<string, Silence>,
+  { silences, speak }: Heard,
   stop: AbortSignal,
 ): Promise<void> {
   const now = performance.now();
   const targets = options.targets();
   const known = new Set(targets.map(keyOf));
   for (const key of silences.keys()) if (!known.has(key)) silences.delete(key);
+  for (const key of speak) if (!known.has(key)) speak.delete(key);
   const due = targets.filter((target) => (silences.get(keyOf(target))?.askAt ?? 0) <= now);
   let next = 0;
   const ask = async (): Promise<void> => {
@@ -70,10 +80,11 @@ async function round(
       if (target === undefined) return;
       const sample = await sampleOf(target, options, stop);
       if (sample === undefined) {
-        failed(target, silences);
+        if (!speak.has(keyOf(target))) failed(target, silences);
         continue;
       }
       silences.delete(keyOf(target));
+      speak.add(keyOf(target));
       for (const replicaId of target.replicaIds) options.observe(replicaId, sample);
     }
   };
