@@ -41,6 +41,7 @@ interface Observed {
 /** Registers the agent's metrics; what has a present value is read when it is asked for. */
 export function agentMetrics(registry: Registry, agent: Observed): AgentMetrics {
   presentValues(registry, agent);
+  shardValues(registry, agent);
   const registers = [registry];
   return {
     heartbeats: new Counter({
@@ -126,30 +127,6 @@ function presentValues(registry: Registry, agent: Observed): void {
     },
   });
   new Gauge({
-    name: "heddle_agent_shard_cpu_percent",
-    help: "CPU that a shard's processes take, in percent of one CPU.",
-    labelNames: ["shard", "model"],
-    registers,
-    collect() {
-      this.reset();
-      for (const { labels, taken } of takers(agent)) {
-        if (taken.cpuPercent !== undefined) this.set(labels, taken.cpuPercent);
-      }
-    },
-  });
-  new Gauge({
-    name: "heddle_agent_shard_memory_bytes",
-    help: "Host memory that a shard's processes take.",
-    labelNames: ["shard", "model"],
-    registers,
-    collect() {
-      this.reset();
-      for (const { labels, taken } of takers(agent)) {
-        if (taken.memoryBytes !== undefined) this.set(labels, taken.memoryBytes);
-      }
-    },
-  });
-  new Gauge({
     name: "heddle_agent_session_connected",
     help: "1 while the agent is registered with a control.",
     registers,
@@ -173,6 +150,46 @@ function presentValues(registry: Registry, agent: Observed): void {
     registers,
     collect() {
       this.set(agent.report.discoverySeconds);
+    },
+  });
+}
+
+function shardValues(registry: Registry, agent: Observed): void {
+  const registers = [registry];
+  new Gauge({
+    name: "heddle_agent_shards_degraded",
+    help: "Degraded shards of this node by reason, such as a lost link or an engine that hangs.",
+    labelNames: ["reason"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { status } of agent.supervisor.statuses()) {
+        if (status.state === "degraded") this.inc({ reason: status.reason });
+      }
+    },
+  });
+  new Gauge({
+    name: "heddle_agent_shard_cpu_percent",
+    help: "CPU that a shard's processes take, in percent of one CPU.",
+    labelNames: ["shard", "model"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { labels, taken } of takers(agent)) {
+        if (taken.cpuPercent !== undefined) this.set(labels, taken.cpuPercent);
+      }
+    },
+  });
+  new Gauge({
+    name: "heddle_agent_shard_memory_bytes",
+    help: "Host memory that a shard's processes take.",
+    labelNames: ["shard", "model"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { labels, taken } of takers(agent)) {
+        if (taken.memoryBytes !== undefined) this.set(labels, taken.memoryBytes);
+      }
     },
   });
 }

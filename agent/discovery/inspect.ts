@@ -2,6 +2,8 @@
 
 import type { Inventory } from "@heddle/proto/gen/types";
 import { createDiscoveryOf, type DiscoveryOptions } from "../inventory.ts";
+import { encodeNodeLoad } from "../edge/encode_inventory.ts";
+import { readHostLoad } from "../edge/hardware/host.ts";
 import { kernelLogOf, readCapture, RecordingSource } from "./hardware_capture.ts";
 import { machineSource } from "./hardware_source.ts";
 
@@ -29,6 +31,7 @@ export async function inspectHardware(
   const source = new RecordingSource(machineSource(discovery.sysfsRoot, discovery.nvidiaSmi));
   const looked = createDiscoveryOf(source, discovery);
   const inventory = await looked.inventory(signal);
+  inventory.load = encodeNodeLoad(readHostLoad(), [], inventory.gpus);
   if (capture !== undefined) await source.write(capture, looked.kernelFaults());
   return inventory;
 }

@@ -49,10 +49,21 @@ function nodeLines(inventory: Inventory): string {
   return [
     `Node       ${inventory.hostname || "?"}`,
     `System     ${inventory.os} ${inventory.arch}, ${inventory.cpuCount} CPUs, ${memory} memory`,
+    ...loadLine(inventory),
     `Driver     ${inventory.driverVersion || "none"}`,
     `Interface  ${inventory.managementInterface || "none holds the management address"}`,
     "",
   ].join("\n");
+}
+
+function loadLine({ load }: Inventory): string[] {
+  const parts = [
+    ...(load?.load1m === undefined ? [] : [load.load1m.toFixed(1)]),
+    ...(load?.memoryAvailableBytes === undefined
+      ? []
+      : [`${gib(load.memoryAvailableBytes)} memory free`]),
+  ];
+  return parts.length === 0 ? [] : [`Load       ${parts.join(", ")}`];
 }
 
 function gpuRows(gpus: readonly Gpu[]): string[][] {
