@@ -66,6 +66,12 @@ function comment(program: Program, form: LauncherForm): readonly string[] {
       "may read, separated by commas.",
     );
   }
+  if (program.moves === "install") {
+    lines.push(
+      "HEDDLE_INSTALL_INTO names the one folder that it may read and write, HEDDLE_INSTALL_READ what else",
+      "it may read, separated by commas, HEDDLE_INSTALL_UV the uv that it may run.",
+    );
+  }
   if (program.runsNvidiaSmi) {
     lines.push(
       "HEDDLE_NVIDIA_SMI names the nvidia-smi that it may run, several separated by commas. Engines",
@@ -86,6 +92,26 @@ interface Change {
   readonly before: readonly string[];
   readonly cases: readonly { readonly when: string; readonly flags: string }[];
 }
+
+const INSTALL_MOVES: readonly Change[] = [
+  {
+    kinds: ["read", "write"],
+    before: [],
+    cases: [{
+      when: '-n "${HEDDLE_INSTALL_INTO:-}"',
+      flags: '--allow-read="$HEDDLE_INSTALL_INTO${HEDDLE_INSTALL_READ:+,$HEDDLE_INSTALL_READ}" ' +
+        '--allow-write="$HEDDLE_INSTALL_INTO"',
+    }],
+  },
+  {
+    kinds: ["run"],
+    before: [],
+    cases: [{
+      when: '-n "${HEDDLE_INSTALL_UV:-}"',
+      flags: '--allow-run="$root/bin/heddle-shim,/usr/bin/ldd,$HEDDLE_INSTALL_UV"',
+    }],
+  },
+];
 
 const FETCH_MOVES: Change = {
   kinds: ["read", "write"],
@@ -111,6 +137,7 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
     });
   }
   if (program.moves === "fetch") changes.push(FETCH_MOVES);
+  if (program.moves === "install") changes.push(...INSTALL_MOVES);
   if (program.moves === "ctl") {
     const others = inQuotes(listed(set, "read").map((path) => `,${path}`).join(""));
     changes.push({

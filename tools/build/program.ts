@@ -11,9 +11,9 @@ export interface Program {
   readonly what: string;
   /**
    * How the environment changes which files it may touch: `state` by HEDDLE_STATE and HEDDLE_READ,
-   * `ctl` by where the operator's configuration is, `fetch` by what its starter says.
+   * `ctl` by where the operator's configuration is, `fetch` and `install` by what their starter says.
    */
-  readonly moves: "state" | "ctl" | "fetch" | "nothing";
+  readonly moves: "state" | "ctl" | "fetch" | "install" | "nothing";
   /** Whether HEDDLE_NVIDIA_SMI names what it may run in the place of the usual nvidia-smi. */
   readonly runsNvidiaSmi: boolean;
 }
@@ -29,6 +29,14 @@ export const PROGRAMS: readonly Program[] = [
     name: "heddle-fetch",
     what: "the program that fetches weights",
     moves: "fetch",
+    runsNvidiaSmi: false,
+  },
+  {
+    room: "install",
+    folder: "agent/install",
+    name: "heddle-install",
+    what: "the program that installs engines",
+    moves: "install",
     runsNvidiaSmi: false,
   },
   {

