@@ -145,3 +145,61 @@ async function left(directory: string): Promise<string[]> {
   const names = await Array.fromAsync(Deno.readDir(directory), ({ name }) => name);
   return names.filter((name) => !/-(?:wal|shm)$/.test(name)).sort();
 }
+
+/** Takes a store back to what a control of schema 2 left. */
+const TO_SCHEMA_2 = `
+  DROP TABLE tenancy; DROP TABLE key_used; DROP TABLE usage_record; DROP TABLE usage_hour;
+  DROP TABLE spent;
+  ALTER TABLE audit DROP COLUMN before; ALTER TABLE audit DROP COLUMN after;
+  PRAGMA user_version = 2;
+`;
+const cordoned = {
+  kind: "audit",
+  at: 1,
+  by: "ann",
+  action: "cordon",
+  subject: "n1",
+  reason: "",
+} as const;
+
+Deno.test("openSqliteStore() brings an older schema up to date, and keeps what was in it", async () => {
+  await using fresh = await olderStore();
+  const store = await openSqliteStore(fresh.directory);
+  await lead(store);
+  deepEqual(await store.audit(10), [cordoned]);
+  await store.persist([wanted]);
+  equal((await store.loadTenancy()).rows.length, 1);
+  await store.close();
+});
+
+Deno.test("openSqliteStore() goes on with no migration that was half done: all of it, or none", async () => {
+  await using fresh = await olderStore();
+  const file = `${fresh.directory}/control.db`;
+  const broken = new DatabaseSync(file);
+  broken.exec("CREATE TABLE usage_hour (what TEXT)");
+  broken.close();
+  for (let attempt = 0; attempt < 2; attempt++) {
+    await rejects(openSqliteStore(fresh.directory), /usage_hour already exists/);
+  }
+  const left = new DatabaseSync(file);
+  equal(left.prepare("PRAGMA user_version").get()?.["user_version"], 2);
+  equal(
+    left.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'tenancy'").get()?.["n"],
+    0,
+  );
+  left.exec("DROP TABLE usage_hour");
+  left.close();
+  await (await openSqliteStore(fresh.directory)).close();
+});
+
+async function olderStore() {
+  const fresh = await place();
+  const store = await openSqliteStore(fresh.directory);
+  await lead(store);
+  await store.persist([cordoned]);
+  await store.close();
+  const older = new DatabaseSync(`${fresh.directory}/control.db`);
+  older.exec(TO_SCHEMA_2);
+  older.close();
+  return fresh;
+}

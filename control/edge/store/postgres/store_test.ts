@@ -206,3 +206,31 @@ test("PostgresStore checks the server's certificate, and shows its password", as
   await rejects(claims({ password: "wrong" }), /password authentication failed/);
   await rejects(claims({ password: undefined }), /password/);
 });
+
+const TO_SCHEMA_1 = `
+  DROP TABLE heddle.tenancy, heddle.key_used, heddle.usage_record, heddle.usage_hour, heddle.spent;
+  ALTER TABLE heddle.audit DROP COLUMN before, DROP COLUMN after;
+  UPDATE heddle.schema_version SET version = 1;
+`;
+
+test("PostgresStore brings an older schema up to date, all of it or none, and keeps what was in it", async () => {
+  await using on = await database();
+  await withStore(on, async (store) => {
+    await lead(store);
+    await store.persist([audit]);
+    await store.release();
+  });
+  await on.sql(TO_SCHEMA_1);
+  await on.sql("CREATE TABLE heddle.usage_hour (what text)");
+  await withStore(on, (store) => rejects(store.claim(newClaim()), /usage_hour" already exists/));
+  const [left] = await on.sql(
+    "SELECT version, to_regclass('heddle.tenancy')::text AS tenancy FROM heddle.schema_version",
+  );
+  deepEqual([left?.["version"], left?.["tenancy"]], [1, null]);
+  await on.sql("DROP TABLE heddle.usage_hour");
+  await withStore(on, async (store) => {
+    await lead(store);
+    deepEqual(await store.audit(10), [audit]);
+    equal((await store.loadTenancy()).rows.length, 0);
+  });
+});
