@@ -56,7 +56,7 @@ Deno.test("who does not say is neither better nor worse off: it gets the mean of
 });
 
 Deno.test("latency counts what must be computed first: the backlog, others' queue, the own prompt", () => {
-  const first = (over: Partial<Candidate>) =>
+  const first = (over: Omit<Partial<Candidate>, "endpoint">) =>
     scores("latency", [
       candidate("a"),
       candidate("b", { ...over, firstToken: { constantMs: 50, msPerToken: 1 } }),
@@ -69,7 +69,8 @@ Deno.test("latency counts what must be computed first: the backlog, others' queu
 });
 
 Deno.test("prefix wants the replica that has the most of the prompt, unless it is overloaded", () => {
-  const has = (over: Partial<Candidate> = {}) => candidate("a", { cachedTokens: 900, ...over });
+  const has = (over: Omit<Partial<Candidate>, "endpoint"> = {}) =>
+    candidate("a", { cachedTokens: 900, ...over });
   const ask = { promptTokens: 1_000, conversation: 5 };
   const [with_ = 0, without = 0] = scores("prefix", [has(), candidate("b")], ask);
   ok(with_ > 0.6 && without <= 0.1);

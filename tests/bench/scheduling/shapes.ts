@@ -51,7 +51,7 @@ function conversations({ seconds, seed, salt }: ShapeRun): readonly Arrival[] {
   const random = seeded(seed);
   const systems = Array.from({ length: 7 }, () => `${salt} ${words(400, random)}`);
   const found: Arrival[] = [];
-  for (const began of poisson(4, seconds, random)) {
+  for (const began of poisson(3, seconds, random)) {
     const messages: Turn[] = [{
       role: "system",
       content: systems[Math.floor(random() * systems.length)] ?? salt,
@@ -71,7 +71,7 @@ function bursts({ seconds, seed, salt }: ShapeRun): readonly Arrival[] {
   const random = seeded(seed);
   const at = poisson(3, seconds, random).slice();
   for (let burst = 1_000; burst < seconds * 1_000; burst += 4_000) {
-    for (let index = 0; index < 48; index++) at.push(burst + random() * 50);
+    for (let index = 0; index < 40; index++) at.push(burst + random() * 50);
   }
   return at.sort((a, b) => a - b).map((when) => ({
     at: when,
@@ -82,7 +82,7 @@ function bursts({ seconds, seed, salt }: ShapeRun): readonly Arrival[] {
 
 function mixed({ seconds, seed, salt }: ShapeRun): readonly Arrival[] {
   const random = seeded(seed);
-  return poisson(18, seconds, random).map((at) => {
+  return poisson(14, seconds, random).map((at) => {
     const long = random() < 0.15;
     return {
       at,
@@ -95,19 +95,19 @@ function mixed({ seconds, seed, salt }: ShapeRun): readonly Arrival[] {
 export const SHAPES: readonly Shape[] = [
   {
     name: "conversations",
-    says: "six turns each over seven systems' prompts, 4 new ones a second",
+    says: "six turns each over seven systems' prompts, 3 new ones a second",
     trouble: "none",
     arrivals: conversations,
   },
   {
     name: "bursts",
-    says: "48 prompts of 250 words at once every 4 s, 3 a second in between",
+    says: "40 prompts of 250 words at once every 4 s, 3 a second in between",
     trouble: "none",
     arrivals: bursts,
   },
   {
     name: "mixed",
-    says: "18 a second, 15 in 100 of them 2,000 words long, the others 60",
+    says: "14 a second, 15 in 100 of them 2,000 words long, the others 60",
     trouble: "none",
     arrivals: mixed,
   },
