@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { startLogging } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
 import { ReadLogSchema, StartShardSchema, StopShardSchema } from "@heddle/proto/gen/agent";
-import { type ShardSpec, ShardSpecSchema } from "@heddle/proto/gen/types";
+import { HcaRefSchema, type ShardSpec, ShardSpecSchema } from "@heddle/proto/gen/types";
 import { encodeRevision } from "@heddle/proto/revision";
 import { decodeShardState } from "@heddle/proto/shard_state";
 import { runAgent } from "./agent.ts";
@@ -179,6 +179,42 @@ Deno.test("the agent counts a start that follows a failure of the same profile a
     session.send({
       case: "stopShard",
       value: create(StopShardSchema, { revision, shardId: "1-2/0", reason: "drained" }),
+    });
+    await session.status("stopped");
+    await agent.stop();
+  } finally {
+    await control.close();
+    await Deno.remove(state, { recursive: true });
+  }
+});
+
+Deno.test("a port that goes down degrades the shard that has it, and nothing else happens to it", async () => {
+  const state = await Deno.makeTempDir();
+  const control = await startControlFake({ heartbeatMs: 200 });
+  try {
+    const adapter = `${state}/sys/class/infiniband/mlx5_0`;
+    const port = `${adapter}/ports/1/state`;
+    await Deno.mkdir(`${adapter}/ports/1`, { recursive: true });
+    await Deno.writeTextFile(`${adapter}/node_type`, "1: CA\n");
+    await Deno.writeTextFile(`${adapter}/ports/1/link_layer`, "InfiniBand\n");
+    await Deno.writeTextFile(port, "4: ACTIVE\n");
+    const agent = startAgent(control.url, state);
+    const session = await control.session();
+    const hcas = [create(HcaRefSchema, { name: "mlx5_0", port: 1 })];
+    start(session, { ...simSpec(freePort()), hcas }, 1);
+    equal((await session.result()).accepted, true);
+    const { pid } = await session.status("ready");
+    await Deno.writeTextFile(port, "1: DOWN\n");
+    const degraded = await session.status("degraded");
+    equal(degraded.reason, "hca_link_down");
+    match(degraded.message, /mlx5_0 port 1 is in state "1: DOWN"/);
+    match(await agent.metrics(), /^heddle_agent_shards_degraded\{reason="hca_link_down"\} 1$/m);
+    await Deno.writeTextFile(port, "4: ACTIVE\n");
+    equal((await session.status("ready")).pid, pid, "it is the same engine");
+    const revision = encodeRevision({ term: 1, sequence: 2 });
+    session.send({
+      case: "stopShard",
+      value: create(StopShardSchema, { revision, shardId: "1-1/0", reason: "drained" }),
     });
     await session.status("stopped");
     await agent.stop();
