@@ -42,6 +42,8 @@ export interface RouterHooks {
   /** For tests, which do not wait for seconds. */
   readonly heartbeatMs?: number;
   readonly hotMs?: number;
+  /** For tests on a machine that has none to spare: the longest wait for a share of a limit. */
+  readonly shareWaitMs?: number;
 }
 
 /** Starts a router. Throws a HeddleError when something it needs is not there. */
@@ -52,7 +54,7 @@ export async function startRouter(
 ): Promise<Router> {
   const log = logger("router");
   let stopping = false;
-  const core = await startCore(settings);
+  const core = await startCore(settings, hooks);
   const { queue, link, tenancy } = core;
   let keyring = await loadKeyring(settings, tenancy).catch(async (error: unknown) => {
     await end(core);
@@ -130,7 +132,7 @@ function unreadyOf({ keys }: Settings, { endpoints, tenancy }: Core): string | u
   return tenancy.book.informed ? tenancy.stale() : "has not heard of any keys yet";
 }
 
-async function startCore(settings: Settings): Promise<Core> {
+async function startCore(settings: Settings, { shareWaitMs }: RouterHooks): Promise<Core> {
   const { control, timeouts } = settings;
   const now = () => performance.now();
   const { scheduling, admission } = settings;
@@ -156,7 +158,7 @@ async function startCore(settings: Settings): Promise<Core> {
     idleTimeoutMs: timeouts.betweenChunksMs,
   });
   const identity = { name: settings.name, instance: crypto.randomUUID() };
-  const tenancy = new Tenancy(settings, identity, now);
+  const tenancy = new Tenancy(settings, { ...identity, shareWaitMs }, now);
   await tenancy.load();
   const link = control === undefined ? undefined : await startControlLink({
     settings,

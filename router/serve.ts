@@ -104,16 +104,20 @@ async function travel(exchange: Exchange, parts: ServeParts, begun: Begun): Prom
   const from = { address: exchange.clientAddress, path: route.path };
   const caller = timed("authenticate", parts.keyring().authenticate(request.headersDistinct, from));
   if (caller.kind === "end") return { ...known, outcome: caller.outcome };
-  setHeaders(reply, parts.limits.headers(caller.value));
   const body = timed("read", await read(exchange, parts));
-  if (body.kind === "end") return { ...known, caller: caller.value, outcome: body.outcome };
+  const ends = (outcome: Outcome): Ended => {
+    // Told on every answer; a request that goes on is told once it has reserved.
+    setHeaders(reply, parts.limits.headers(caller.value));
+    return { ...known, caller: caller.value, outcome };
+  };
+  if (body.kind === "end") return ends(body.outcome);
   using received = body.value;
   const parsed = timed("parse", parse(route, received, parts.requestPolicy));
-  if (parsed.kind === "end") return { ...known, caller: caller.value, outcome: parsed.outcome };
+  if (parsed.kind === "end") return ends(parsed.outcome);
   setHeaders(reply, parsed.value.answerHeaders);
   const readable = { ...known, caller: caller.value, parsed: parsed.value };
   const resolved = timed("resolve", resolve(parts.endpoints, readable, request));
-  if (resolved.kind === "end") return { ...readable, outcome: resolved.outcome };
+  if (resolved.kind === "end") return { ...ends(resolved.outcome), parsed: parsed.value };
 
   const running = await run(exchange, parts, {
     ...begun,

@@ -56,6 +56,7 @@ export interface Reservation extends Disposable {
 
 export class Limits {
   readonly #options: LimitsOptions;
+  #leases = 0;
 
   constructor(options: LimitsOptions) {
     this.#options = options;
@@ -73,7 +74,7 @@ export class Limits {
     const { limiter, shares, now } = this.#options;
     const { key } = asking.caller;
     if (key === undefined) return next(this.#reservation(asking, undefined));
-    const ask: Ask = { leaseId: crypto.randomUUID(), key, ...this.#wanted(asking) };
+    const ask: Ask = { leaseId: String(++this.#leases), key, ...this.#wanted(asking) };
     limiter.ask(ask, now());
     let tried = limiter.reserve(ask, now());
     if (tried.kind === "short" && shares?.helps(tried.shortages) === true) {

@@ -36,6 +36,14 @@ export interface ControlLine {
   readonly ageMs: () => number | undefined;
 }
 
+/** Who this router is. */
+export interface TenancyIdentity {
+  readonly name: string;
+  readonly instance: string;
+  /** Longest wait of a request for a share of a limit. @default 100 ms */
+  readonly shareWaitMs?: number | undefined;
+}
+
 export class Tenancy implements TenancySink {
   readonly book = new Book();
   readonly limiter = new Limiter((id) => this.book.scope(id));
@@ -52,7 +60,7 @@ export class Tenancy implements TenancySink {
   #line: ControlLine = { rpc: () => undefined, ageMs: () => undefined };
   #running: Promise<void> = Promise.resolve();
 
-  constructor(settings: Settings, identity: { name: string; instance: string }, now: () => number) {
+  constructor(settings: Settings, identity: TenancyIdentity, now: () => number) {
     this.#settings = settings;
     this.#now = now;
     this.#file = new TenancyFile(settings.stateDirectory);

@@ -114,7 +114,7 @@ async function setup(first: WatchMessage, script: EngineScript = HEALTHY): Promi
         report_interval: "100ms",
         keys: { policy: "control" },
         ...over,
-      });
+      }, { shareWaitMs: 5_000 });
       while (router.notReady() !== undefined) await router.tick();
       return router;
     },

@@ -24,7 +24,11 @@ export interface RunningRouter extends AsyncDisposable {
 
 export async function runRouter(
   config: Record<string, unknown>,
-  hooks: { readonly heartbeatMs?: number; readonly hotMs?: number } = {},
+  hooks: {
+    readonly heartbeatMs?: number;
+    readonly hotMs?: number;
+    readonly shareWaitMs?: number;
+  } = {},
 ): Promise<RunningRouter> {
   const parsed = parseConfig(
     configSchema,

@@ -15,7 +15,7 @@ export interface KnownKey {
 }
 
 export interface KnownSecret {
-  /** SHA-256 of the whole key, a character for each byte. */
+  /** SHA-256 of the whole key, in hexadecimal. */
   readonly hash: string;
   /** Seconds since 1970 by control's clock; undefined: never. */
   readonly expiresAtS: number | undefined;

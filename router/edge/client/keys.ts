@@ -52,8 +52,8 @@ export async function readKeyring(file: string): Promise<Keyring> {
   const callers = new Map(
     text.split("\n").map((line) => line.replace(/#.*$/, "").trim()).filter((key) => key !== "")
       .map((key) => {
-        const hash = createHash("sha256").update(key).digest("hex");
-        return [hashOf(key), plainCaller(hash.slice(0, 12))] as const;
+        const hash = hashOf(key);
+        return [hash, plainCaller(hash.slice(0, 12))] as const;
       }),
   );
   if (callers.size === 0) {
@@ -118,7 +118,7 @@ const NOT_INFORMED = "This router has just started and has not heard of any keys
 /** Another router may well be connected, and a balancer finds it sooner than a client would wait. */
 const STALE_RETRY_S = 5;
 
-/** SHA-256, a character for each byte: half as long as hexadecimal, for a hundred thousand of them. */
+/** SHA-256 in hexadecimal, as the book has it. */
 function hashOf(key: string): string {
-  return createHash("sha256").update(key).digest().toString("latin1");
+  return createHash("sha256").update(key).digest("hex");
 }

@@ -1,4 +1,5 @@
 /** A request's record as control gets it. */
+import { Buffer } from "node:buffer";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { redact } from "@heddle/common/log";
 import { type UsageRecord as WireRecord, UsageRecordSchema } from "@heddle/proto/gen/tenancy";
@@ -58,6 +59,5 @@ function whole(ms: number): bigint {
 }
 
 function randomId(): string {
-  return [...crypto.getRandomValues(new Uint8Array(ID_BYTES))]
-    .map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(ID_BYTES))).toString("hex");
 }

@@ -30,6 +30,7 @@ const CALLS_MAX = 2;
 export interface ShareClientOptions {
   readonly name: string;
   readonly instance: string;
+  readonly shareWaitMs?: number | undefined;
   readonly limiter: Limiter;
   readonly rpc: () => ControlRpc | undefined;
   /** Milliseconds, monotonic. */
@@ -106,7 +107,7 @@ export class ShareClient {
         gone.removeEventListener("abort", done);
         resolve();
       };
-      const timer = setTimeout(done, WAIT_MS);
+      const timer = setTimeout(done, this.#options.shareWaitMs ?? WAIT_MS);
       gone.addEventListener("abort", done);
       this.#waiters.push(done);
       this.#soon();

@@ -81,7 +81,7 @@ function decodeKey(wire: Key): KnownKey {
       },
     },
     secrets: wire.secrets.map(({ sha256, expiresAtS }) => ({
-      hash: Buffer.from(sha256.buffer, sha256.byteOffset, sha256.length).toString("latin1"),
+      hash: Buffer.from(sha256.buffer, sha256.byteOffset, sha256.length).toString("hex"),
       expiresAtS: expiresAtS === undefined ? undefined : Number(expiresAtS),
     })),
   };
