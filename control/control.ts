@@ -7,6 +7,7 @@ import { readTlsFiles } from "@heddle/common/mtls_files";
 import { measureExpiry } from "@heddle/common/renewal";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import type { Settings } from "./config.ts";
+import { viewDecisions } from "./core/views/decisions.ts";
 import { viewModels } from "./core/views/models.ts";
 import { viewNodes } from "./core/views/nodes.ts";
 import { viewReplicas } from "./core/views/replicas.ts";
@@ -112,6 +113,7 @@ function sourcesOf(seat: Seat, consoles: () => number): MetricSources {
     nodes: view(viewNodes),
     replicas: view(viewReplicas),
     models: view(viewModels),
+    decisions: view(viewDecisions),
     term: () => world()?.term ?? 0,
     settled: () => world()?.published.settled ?? false,
     catalogRevision: () => world()?.catalog.revision ?? 0,

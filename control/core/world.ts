@@ -11,7 +11,7 @@ import type { Revision } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
 import type { Catalog } from "./catalog.ts";
 import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
-import type { Members } from "./layered_map.ts";
+import type { Members } from "./observing/layered_map.ts";
 import type { Published } from "./published.ts";
 import { DEFAULT_TIMINGS, type Timings } from "./timings.ts";
 
@@ -19,8 +19,7 @@ export interface World {
   readonly cluster: string;
   /** Orders decisions over restarts and takeovers; ids made in it contain it. */
   readonly term: number;
-  /** Stands in ids beside the term, and differs each time that control begins to lead: a store that was
-   * lost, or restored from before any node registered, gives a term again. */
+  /** Stands in ids beside the term: a store that was lost, or is old, gives a term again. */
   readonly salt: string;
   /** Of the last decision or publication in this term. */
   readonly sequence: number;
@@ -336,10 +335,7 @@ export interface Router {
   readonly models: ReadonlyMap<string, RouterModelLoad>;
 }
 
-export interface RouterReplicaLoad {
-  readonly inFlight: number;
-  readonly reservedTokens: number;
-}
+export type RouterReplicaLoad = { readonly inFlight: number; readonly reservedTokens: number };
 
 export interface RouterModelLoad {
   readonly waiting: number;
@@ -363,7 +359,7 @@ export interface Remembered {
   readonly cluster: string;
   /** The stored term; the new one is higher by one. 0 when nothing was stored. */
   readonly storedTerm: number;
-  /** Letters, made at random at the edge. @default none, for tests that look at ids */
+  /** Letters at random, others at each start. @default none, for tests that look at ids */
   readonly salt?: string;
   readonly catalog: CatalogState;
   readonly knownNodes: Members<NodeId>;

@@ -9,7 +9,11 @@ export interface MetricSources {
   readonly models: () => readonly {
     readonly name: string;
     readonly unsafeProfiles: readonly string[];
+    readonly desiredReplicas: number;
+    readonly failedStarts: number;
   }[];
+  /** Operators' decisions that hold. */
+  readonly decisions: () => readonly { readonly kind: string }[];
   readonly term: () => number;
   readonly settled: () => boolean;
   readonly catalogRevision: () => number;
@@ -133,6 +137,30 @@ function registerGauges(registry: Registry, sources: MetricSources): void {
     "Profiles of the catalog that say unsafe_env.",
     () => sources.models().reduce((sum, model) => sum + model.unsafeProfiles.length, 0),
   );
+  registerFleet(registry, sources);
+}
+
+function registerFleet(registry: Registry, sources: MetricSources): void {
+  perModel(registry, {
+    name: "heddle_control_replicas_wanted",
+    help: "Replicas that each model should have.",
+    read: () => sources.models().map(({ name, desiredReplicas }) => [name, desiredReplicas]),
+  });
+  perModel(registry, {
+    name: "heddle_control_failed_starts",
+    help: "Starts of each model that failed since its last success.",
+    read: () => sources.models().map(({ name, failedStarts }) => [name, failedStarts]),
+  });
+  new Gauge({
+    name: "heddle_control_decisions",
+    help: "Operators' decisions that hold, by kind.",
+    labelNames: ["kind"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { kind } of sources.decisions()) this.inc({ kind });
+    },
+  });
   new Gauge({
     name: "heddle_control_nodes",
     help: "Known nodes by state.",
@@ -151,6 +179,26 @@ function registerGauges(registry: Registry, sources: MetricSources): void {
     collect() {
       this.reset();
       for (const { model, state } of sources.replicas()) this.inc({ model, state });
+    },
+  });
+}
+
+function perModel(
+  registry: Registry,
+  { name, help, read }: {
+    readonly name: string;
+    readonly help: string;
+    readonly read: () => readonly (readonly [model: string, value: number])[];
+  },
+): void {
+  new Gauge({
+    name,
+    help,
+    labelNames: ["model"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [model, value] of read()) this.set({ model }, value);
     },
   });
 }

@@ -1,5 +1,5 @@
 /** Keeps so many requests under way for so long, and measures what ended in that time. */
-import { ask, type BenchTarget } from "./io.ts";
+import { ask, type BenchTarget } from "./ask.ts";
 import { type Answered, type Level, levelOf, type Slo } from "./measured.ts";
 import type { Shape } from "./shape.ts";
 

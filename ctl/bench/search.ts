@@ -1,5 +1,5 @@
 /** Carries out the search of ramp.ts against an endpoint. */
-import type { BenchTarget } from "./io.ts";
+import type { BenchTarget } from "./ask.ts";
 import type { Level, Slo } from "./measured.ts";
 import { nextStep, type RampLimits, type RampResult } from "./ramp.ts";
 import { runLevel } from "./run_level.ts";

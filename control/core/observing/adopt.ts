@@ -6,7 +6,7 @@ import type { Plain } from "@heddle/proto/plain";
 import type { ShardReport, ShardSpec } from "@heddle/proto/gen/types";
 import { ended } from "../facts/shard_facts.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
-import { withEntry } from "../layered_map.ts";
+import { withEntry } from "./layered_map.ts";
 import type { Replica, Shard, World } from "../world.ts";
 import { observedShard, strayId, withReplica } from "./shards.ts";
 

@@ -5,7 +5,7 @@
 import { withSource } from "../facts/source_hint.ts";
 import type { Event } from "../event.ts";
 import type { EpochMs } from "../ids.ts";
-import { withEntry } from "../layered_map.ts";
+import { withEntry } from "./layered_map.ts";
 import type { World } from "../world.ts";
 import { observeCatalog } from "./catalog.ts";
 import { observeCommandResult } from "./command_result.ts";

@@ -3,7 +3,7 @@ import type { OperatorEvent } from "../event.ts";
 import { NODE_FORGOTTEN } from "../facts/replica_judgement.ts";
 import { unheard } from "../facts/settled.ts";
 import type { EpochMs } from "../ids.ts";
-import { withoutEntry, withoutMember } from "../layered_map.ts";
+import { withoutEntry, withoutMember } from "./layered_map.ts";
 import type { Decisions, Replica, World } from "../world.ts";
 import { cleared } from "./catalog.ts";
 import { goneStatus } from "./command_result.ts";

@@ -11,7 +11,7 @@ import type { Registered } from "../event.ts";
 import { compareRevisions } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
 import type { EpochMs, NodeId } from "../ids.ts";
-import { withEntry, withMember } from "../layered_map.ts";
+import { withEntry, withMember } from "./layered_map.ts";
 import type { Node, Replica, Shard, World } from "../world.ts";
 import { adopt } from "./adopt.ts";
 import { goneStatus } from "./command_result.ts";

@@ -1,7 +1,7 @@
 /** An agent says how a shard is. */
 import type { ShardStatusSeen } from "../event.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
-import { withEntry } from "../layered_map.ts";
+import { withEntry } from "./layered_map.ts";
 import type { ObservedShard, Replica, World } from "../world.ts";
 import { findShard, observedShard, seen, withShard } from "./shards.ts";
 

@@ -5,7 +5,7 @@ import type { Plain } from "@heddle/proto/plain";
 import type { ShardStatus } from "@heddle/proto/gen/types";
 import { leader, serving, whole } from "../facts/shard_facts.ts";
 import type { EpochMs, NodeId, ShardId } from "../ids.ts";
-import { withEntry } from "../layered_map.ts";
+import { withEntry } from "./layered_map.ts";
 import type { Node, ObservedShard, Replica, Shard, World } from "../world.ts";
 
 /** The shard of that id on that node: an agent speaks only for its own. */
