@@ -143,3 +143,41 @@ Deno.test("keys of control are refused while control is away only where that is 
     afterMs: 300_000,
   });
 });
+
+Deno.test("configSchema reads admission and scheduling: bounds by band, models, weights", () => {
+  const { admission, scheduling } = settings(
+    `${ENDPOINT}scheduling: { scrape_interval: 500ms, profiles: { batch: { prefix: 0 } } }
+admission:
+  band_ceiling: gold
+  bands: { bronze: { wait_max: 1h, bytes_max: 2MiB } }
+  models: [{ name: m, band: bronze, capacity: 8 }, { name: other }]
+`,
+  );
+  equal(scheduling.scrapeMs, 500);
+  equal(scheduling.profiles.batch.prefix, 0);
+  equal(scheduling.profiles.batch.queue, 2);
+  equal(scheduling.profiles.chat.prefix, 6);
+  deepEqual([admission.policy.fallback, admission.policy.ceiling], ["silver", "gold"]);
+  deepEqual([...admission.policy.ofModel], [["m", "bronze"]]);
+  deepEqual([...admission.capacities], [["m", 8]]);
+  deepEqual(admission.bounds.bronze, {
+    requestsMax: 10_000,
+    bytesMax: 2 * 2 ** 20,
+    waitMsMax: 3_600_000,
+    promoteAfterMs: 60_000,
+  });
+});
+
+Deno.test("configSchema refuses what scheduling and admission cannot work with", () => {
+  deepEqual(
+    complaints(`${ENDPOINT}scheduling: { scrape_interval: 10ms }\n`),
+    ["2 scheduling.scrape_interval: want at least 100ms, or 0s for never"],
+  );
+  deepEqual(
+    complaints(`${ENDPOINT}admission: { models: [{ name: m }, { name: m }] }\n`),
+    ['2 admission.models[1].name: "m" stands twice'],
+  );
+  equal(complaints(`${ENDPOINT}scheduling: { profiles: { chat: { prefix: -1 } } }\n`).length, 1);
+  equal(complaints(`${ENDPOINT}scheduling: { profiles: { chat: { speed: 1 } } }\n`).length, 1);
+  equal(complaints(`${ENDPOINT}admission: { band_default: diamond }\n`).length, 1);
+});

@@ -18,9 +18,9 @@ export const WEIGHTS_DEFAULT: ProfileWeights = {
     kv_cache: 1,
     in_flight: 2,
     reserved_tokens: 1,
-    prefix: 3,
-    session: 2,
-    latency: 4,
+    prefix: 6,
+    session: 3,
+    latency: 3,
   },
   batch: {
     queue: 2,

@@ -17,6 +17,7 @@ import { POLICIES } from "./policies.ts";
 import { print } from "./report.ts";
 import { type Shape, SHAPES } from "./shapes.ts";
 
+const WARM_SECONDS = 5;
 const PEERS = "round robin,least request,vllm cache_aware,sglang cache_aware,heddle";
 
 async function main(): Promise<void> {
@@ -79,6 +80,9 @@ class Stage {
       const ports = this.#engines.map(({ port }) => port);
       if (shape.trouble === "slow") ports[0] = this.#slow.port;
       await using router = await start(ports, folder);
+      // Compilers and connections are warm before anything is measured, for every policy alike.
+      const warm = shape.arrivals({ seconds: WARM_SECONDS, seed: 0, salt: `warm-${this.#runs}` });
+      await drive(router.port, warm, () => {});
       const arrivals = shape.arrivals({ ...run, salt: `run-${this.#runs++}` });
       const lose = shape.trouble === "lost" ? () => this.#kill(0) : () => {};
       const found = await drive(router.port, arrivals, lose);
