@@ -257,6 +257,8 @@ export class Endpoints {
       if (replica === undefined) this.#live.set(id, new Replica(endpoint));
       else replica.moved(endpoint);
     }
+    const blocks = Math.floor(PREFIX_BLOCKS_MAX / Math.max(1, this.#live.size));
+    for (const { prefixes } of this.#live.values()) prefixes.bound(blocks);
     for (const model of this.#firstTokens.keys()) {
       if (!this.#table.models.has(model)) this.#firstTokens.delete(model);
     }
@@ -304,5 +306,8 @@ export class Endpoints {
     };
   }
 }
+
+/** Blocks of prompts that are kept for all replicas together: some 200 MiB. */
+const PREFIX_BLOCKS_MAX = 2 ** 21;
 
 const NOTHING = { inFlight: 0, reservedTokens: 0 };

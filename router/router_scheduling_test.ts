@@ -133,6 +133,18 @@ Deno.test("what an engine says of cached tokens is counted against what was expe
   ok((await router.metric('heddle_router_prefix_tokens_total{kind="expected"}') ?? 0) > 400);
 });
 
+Deno.test("a model whose only replica is gone is refused at once, not queued for it", async () => {
+  const gone = await startEngine(HEALTHY);
+  await gone[Symbol.asyncDispose]();
+  await using router = await runRouter({ endpoints: endpointsAt(gone.url) });
+  for (let times = 1; times <= 3; times++) {
+    const answer = await router.post("/v1/chat/completions", CHAT);
+    await answer.body?.cancel();
+    equal(answer.status, 503);
+    ok((await router.record(times)).durationMs < 3_000);
+  }
+});
+
 /** Round trips until something waits there. */
 async function queuedOf(
   router: { metric(line: string): Promise<number | undefined>; tick(): Promise<void> },

@@ -186,10 +186,14 @@ export class ModelQueue {
     return ticket;
   }
 
-  /** An idle model always has room: otherwise a replica that takes one request would serve nobody. */
+  /**
+   * An idle model always has room: otherwise a replica that takes one request would serve nobody.
+   * One without any replica that works has too: there is nothing to wait for, and who is let in
+   * learns at once what is wrong.
+   */
   #room({ saturation, capacity }: Fullness, leftFree: number): boolean {
-    if (capacity <= 0) return false;
-    return this.#inFlight === 0 || saturation + leftFree / capacity < 1;
+    if (this.#inFlight === 0 || capacity <= 0) return true;
+    return saturation + leftFree / capacity < 1;
   }
 
   #leftFree(band: Band, { capacity }: Fullness, now: number): number {

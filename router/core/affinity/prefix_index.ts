@@ -20,7 +20,8 @@ const FORGOTTEN_SHARE = 0.5;
 export class PrefixIndex {
   /** Least recently used first. */
   readonly #blocks = new Map<number, true>();
-  #max = BLOCKS_FIRST;
+  #held = BLOCKS_FIRST;
+  #bound = BLOCKS_MAX;
   #trust = 1;
 
   /** Blocks that are kept now. */
@@ -64,8 +65,18 @@ export class PrefixIndex {
   /** The engine says how many tokens its cache holds. */
   fit(kvTokens: number): void {
     const blocks = Math.floor(kvTokens / TOKENS_PER_BLOCK);
-    this.#max = Math.min(Math.max(blocks, BLOCKS_MIN), BLOCKS_MAX);
+    this.#held = Math.max(blocks, BLOCKS_MIN);
     this.#trim();
+  }
+
+  /** What may be kept for this replica, of all that is kept. */
+  bound(blocks: number): void {
+    this.#bound = Math.min(Math.max(blocks, BLOCKS_MIN), BLOCKS_MAX);
+    this.#trim();
+  }
+
+  get #max(): number {
+    return Math.min(this.#held, this.#bound);
   }
 
   /** Of a prompt of which `expected` tokens were thought to be cached, `found` were. */
@@ -88,8 +99,9 @@ export class PrefixIndex {
   }
 
   #trim(): void {
+    const max = this.#max;
     for (const hash of this.#blocks.keys()) {
-      if (this.#blocks.size <= this.#max) return;
+      if (this.#blocks.size <= max) return;
       this.#blocks.delete(hash);
     }
   }

@@ -27,6 +27,17 @@ Deno.test("PrefixIndex is bounded by the engine's cache, and forgets ends before
   equal(index.match(chain(1, 200)), 100);
 });
 
+Deno.test("PrefixIndex keeps no more than its part of what all replicas may have", () => {
+  const index = new PrefixIndex();
+  index.add(chain(1, 2_000));
+  index.bound(500);
+  equal(index.size, 500);
+  equal(index.match(chain(1, 2_000)), 500);
+  index.fit(10_000 * 64);
+  index.add(chain(2, 2_000));
+  equal(index.size, 500);
+});
+
 Deno.test("PrefixIndex trusts itself as far as the engine finds what it expected", () => {
   const index = new PrefixIndex();
   index.add(chain(1, 2_000));
