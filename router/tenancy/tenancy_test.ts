@@ -1,8 +1,8 @@
 /** Keys, limits and the ledger in a running router, with a control that says what a test wants. */
 import { deepEqual, equal, match, notEqual, ok } from "node:assert/strict";
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { apiKeyFrom, apiKeyHash } from "@heddle/common/api_key";
-import type { RecordUsageRequest } from "@heddle/proto/gen/router";
+import { type RecordUsageRequest, ShareResponseSchema } from "@heddle/proto/gen/router";
 import {
   BudgetPeriod,
   type KeySchema,
@@ -71,7 +71,10 @@ interface Setup extends AsyncDisposable {
   readonly engine: ScriptedEngine;
   readonly folder: string;
   say(message: WatchMessage): void;
-  router(over?: Record<string, unknown>): Promise<RunningRouter>;
+  router(
+    over?: Record<string, unknown>,
+    hooks?: { readonly shareWaitMs?: number },
+  ): Promise<RunningRouter>;
 }
 
 async function setup(first: WatchMessage, script: EngineScript = HEALTHY): Promise<Setup> {
@@ -106,7 +109,7 @@ async function setup(first: WatchMessage, script: EngineScript = HEALTHY): Promi
     engine,
     folder,
     say,
-    async router(over = {}) {
+    async router(over = {}, hooks = { shareWaitMs: 5_000 }) {
       const router = await runRouter({
         name: "host/1",
         state_directory: folder,
@@ -114,7 +117,7 @@ async function setup(first: WatchMessage, script: EngineScript = HEALTHY): Promi
         report_interval: "100ms",
         keys: { policy: "control" },
         ...over,
-      }, { shareWaitMs: 5_000 });
+      }, hooks);
       while (router.notReady() !== undefined) await router.tick();
       return router;
     },
@@ -574,4 +577,22 @@ Deno.test("a stream that its client leaves frees its place and is charged for wh
   equal(record.estimated, true);
   s.engine.script(HEALTHY);
   await until(async () => (await said(await ask(router, 1))) === "200 ok", router);
+});
+
+Deno.test("a control that answers too late costs nobody a first request", async () => {
+  const limits = { requestsPerMinute: 5n, tokensPerMinute: 1_000n, concurrentRequests: 3 };
+  await using s = await setup({
+    keys: [key(1)],
+    scopes: [scope("key-1", limits), scope("org-1", limits, ScopeKind.ORGANISATION)],
+  });
+  const late = Promise.withResolvers<void>();
+  const grant = ALL({ "key-1": 5, "org-1": 5 });
+  s.control.share(async (request) => {
+    await late.promise;
+    return create(ShareResponseSchema, await grant(request));
+  });
+  await using router = await s.router({}, { shareWaitMs: 20 });
+  equal(await said(await ask(router, 1)), "200 ok");
+  late.resolve();
+  equal(await said(await ask(router, 1)), "200 ok");
 });

@@ -37,3 +37,34 @@ Deno.test("a key that is revoked is refused within two seconds, and was never lo
   while (await status() === 200) ok(performance.now() - from < 2_000, "it is still let in");
   ok(!site.logs.includes(secret.slice(10)), "the log has the key");
 });
+
+Deno.test("limits that operators set hold in a router, and what is used is in control's sums", async () => {
+  await using site = await Site.start([]);
+  const { secret } = await site.key({ requestsPerMinute: 5n, concurrentRequests: 3 });
+  await site.run("router");
+  const ask = async () => {
+    const response = await fetch(`${site.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        model: "m",
+        max_tokens: 2,
+        messages: [{ role: "user", content: "a" }],
+      }),
+    });
+    await response.body?.cancel();
+    return response;
+  };
+  const answers = [];
+  for (let n = 0; n < 8; n++) answers.push(await ask());
+  deepEqual(answers.map(({ status }) => status), [200, 200, 200, 200, 200, 429, 429, 429]);
+  const remaining = answers.map(({ headers }) => headers.get("x-ratelimit-remaining-requests"));
+  equal(remaining[0], "4");
+  equal(remaining.at(-1), "0");
+  const retry = Number(answers.at(-1)?.headers.get("retry-after"));
+  ok(Number.isInteger(retry) && retry >= 1 && retry <= 120, String(retry));
+  await site.settled();
+  const { requests, costMicro } = await site.ledger();
+  equal(requests, 8);
+  ok(costMicro > 0);
+});

@@ -43,6 +43,9 @@ export interface Used {
   readonly costMicro: number;
 }
 
+/** How long a scope is kept that nobody asks for; its shares are given back after that. */
+const UNUSED_MS = 60_000;
+
 interface Held {
   readonly state: ScopeState;
   readonly tokens: { taken: Taken; units: number } | undefined;
@@ -96,7 +99,9 @@ export class Limiter {
     const found: ScopeState[] = [];
     for (const id of key.scopeIds) {
       const state = this.state(id, now);
-      if (state !== undefined) found.push(state);
+      if (state === undefined) continue;
+      state.usedAt = now;
+      found.push(state);
     }
     return found;
   }
@@ -128,9 +133,12 @@ export class Limiter {
     else state.update(scope, this.#sharing, now);
   }
 
-  /** Forgets what nobody uses, so that keys that come and go take no room. */
+  /** Forgets what nobody has used for a while, so that keys that come and go take no room. */
   sweep(now: number): void {
-    for (const [id, state] of this.#states) if (state.idle(now)) this.#states.delete(id);
+    for (const [id, state] of this.#states) {
+      // A request may wait for a share of it although nothing is taken yet.
+      if (now - state.usedAt >= UNUSED_MS && state.idle(now)) this.#states.delete(id);
+    }
   }
 }
 

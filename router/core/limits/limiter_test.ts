@@ -180,6 +180,16 @@ Deno.test("sweep() forgets what is idle, and only that", () => {
   assert.equal(limiter.states.size, 0);
 });
 
+Deno.test("sweep() leaves alone what a request waits for", () => {
+  const limiter = limiterOf(fakeScope("key", { rpm: 10 }));
+  limiter.share({ kind: "shared" });
+  const tried = limiter.reserve(fakeAsk(fakeKey("key")), 0);
+  assert.ok(tried.kind === "short");
+  limiter.sweep(100);
+  const state = limiter.states.get("key");
+  assert.equal(state, tried.shortages[0]?.state);
+});
+
 Deno.test("retryAfterS() is a whole number from 1 to 120", () => {
   const cases = [[0, 1], [1, 1], [1_000, 1], [1_000.0001, 1], [1_001, 2], [59_999, 60], [
     60_000,

@@ -25,6 +25,8 @@ export class ScopeState {
   /** Control has said at least once what is this router's. */
   granted = false;
   readonly asked = { requests: new Demand(), tokens: new Demand() };
+  /** When a request last looked at it. */
+  usedAt: number;
   /** Requests that wait for a slot right now. */
   waiting = 0;
   /** Reserved of the budget by requests in flight. */
@@ -36,6 +38,7 @@ export class ScopeState {
 
   constructor(scope: Scope, sharing: Sharing, now: number) {
     this.#scope = scope;
+    this.usedAt = now;
     const { requestsPerMinute, tokensPerMinute, concurrentRequests } = scope.limits;
     const alone = sharing.kind === "alone";
     const meter = (limit: number | undefined) =>
