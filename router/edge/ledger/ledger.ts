@@ -198,11 +198,20 @@ export class Ledger {
       for (let batch = this.#waiting[0]; batch !== undefined; batch = this.#waiting[0]) {
         await this.#sendBatch(batch);
         this.#waiting.shift();
-        if (batch.file !== undefined) await this.#options.folder.remove(batch.file);
+        if (batch.file !== undefined) await this.#remove(batch.file);
       }
     } catch (error) {
       this.#retryAt = performance.now() + RETRY_MS;
       this.#complain("Cannot bring usage records to control: they wait", { why: errorText(error) });
+    }
+  }
+
+  /** A file that stays is sent again by a later run, and counts once. */
+  async #remove(file: LedgerFile): Promise<void> {
+    try {
+      await this.#options.folder.remove(file);
+    } catch (error) {
+      this.#complain("Cannot remove usage records that control has", { why: errorText(error) });
     }
   }
 
