@@ -22,17 +22,20 @@ import { encodeStatus } from "./edge/session/encode.ts";
 import { RECONNECT, Session } from "./edge/session/session.ts";
 import { ShardStore } from "./edge/shard_store.ts";
 import { Effects } from "./effects.ts";
-import { adapterOf } from "./engines/adapters.ts";
+import { adapterOf, ENGINE_NAMES } from "./engines/adapters.ts";
 import { basicEnvironment, type NodeEnvironment } from "./engines/environment.ts";
 import type { Inventory } from "@heddle/proto/gen/types";
 import { inspectHardware } from "./discovery/inspect.ts";
-import { createDiscovery, type DiscoveryOptions } from "./inventory.ts";
+import { createDiscovery } from "./inventory.ts";
+import { discoveryOptions } from "./discovery/discovery_options.ts";
 import { sendLog } from "./log_sources.ts";
 import { hardwareMetrics } from "./hardware_metrics.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
 import { evidenceOf } from "./discovery/evidence_of.ts";
 import { prepareHere } from "./supervision/prepare_here.ts";
+import type { EngineInstalls, InstalledHere } from "./installs/engine_installs.ts";
+import { openInstalls } from "./installs/open_installs.ts";
 import type { NodeWeights } from "./weights/node_weights.ts";
 import { openWeights } from "./weights/open_weights.ts";
 import { answerRequest } from "./weights/requests.ts";
@@ -55,8 +58,9 @@ export interface AgentOptions {
   readonly node: string;
   /** Absolute path of heddle-shim. */
   readonly shim: string;
-  /** Absolute path of heddle-fetch. */
+  /** Absolute paths of heddle-fetch and heddle-install. */
   readonly fetch: string;
+  readonly install: string;
   readonly nvidiaSmi: string | undefined;
 }
 
@@ -69,6 +73,7 @@ export interface Agent {
   readonly launcher: Launcher;
   readonly usage: UsageWatch;
   readonly weights: NodeWeights;
+  readonly installs: EngineInstalls;
 }
 
 /** What is told when something changes; a session sets it. */
@@ -106,7 +111,21 @@ export async function buildAgent(
     shim,
     user: config.engine_user,
   });
-  const engines = engineVersions(options, store, () => listeners.onEngines());
+  const installs: EngineInstalls = openInstalls({
+    config: config.engine_installs,
+    launcher: config.launcher,
+    stateDirectory: config.state_directory,
+    shim,
+    program: options.install,
+    makeHandle,
+    now: Date.now,
+    onChange: () => engines.again(),
+  });
+  await installs.open();
+  const engines: EngineVersions = engineVersions(options, store, {
+    onChange: () => listeners.onEngines(),
+    installed: () => installs.installed,
+  });
   const bootId = await readBootId(shim);
   const discovery = createDiscovery({
     ...discoveryOptions(options, address),
@@ -157,8 +176,9 @@ export async function buildAgent(
     supervisor,
     usage,
     weights,
+    installs,
   });
-  return { supervisor, engines, report, store, launcher, usage, weights };
+  return { supervisor, engines, report, store, launcher, usage, weights, installs };
 }
 
 function weightsOf({ config, shim, fetch }: AgentOptions, onChange: () => void): NodeWeights {
@@ -211,15 +231,18 @@ export async function runAgent(
   await supervisor.adopt();
   lifecycle.onReady();
   spawnTask("engines", () => engines.run(signal), signal);
+  const installing = agent.installs.run(signal);
+  spawnTask("installs", () => installing);
   await Promise.race([engines.looked, delay(FIRST_LOOK_MS_MAX, signal)]);
   await session.run(signal);
   agent.weights.close();
+  await installing;
   await supervisor.close();
 }
 
 function sessionOf(
   { config, node }: AgentOptions,
-  { supervisor, report, store, launcher, weights }: Agent,
+  { supervisor, report, store, launcher, weights, installs }: Agent,
   { own, counts }: { readonly own: OwnLog; readonly counts: AgentMetrics },
 ): Session {
   const commands = new Commands({
@@ -263,7 +286,10 @@ function sessionOf(
       stopShard: (command) => commands.stopShard(command),
       nodeRequest: (request) => answerRequest(request, { weights, used: () => usedBy(shards()) }),
       readLog: (command, send, signal) => sendLog(logs, command, send, signal),
-      onRegistered: () => counts.registrations.inc(),
+      onRegistered: ({ engines }) => {
+        counts.registrations.inc();
+        spawnTask("engines wanted", () => installs.tell(engines?.engines));
+      },
       onLost: () => log.info("Engines go on without control"),
     },
   });
@@ -292,50 +318,40 @@ export async function inspect(
   if (config.engines.length === 0 || how.replay !== undefined) return inventory;
   const store = new ShardStore(config.state_directory);
   await store.open();
-  const engines = engineVersions(options, store, () => {});
+  const engines = engineVersions(options, store, { onChange: () => {}, installed: () => [] });
   await engines.look(signal);
   addEngines(inventory, engines.survey);
   return inventory;
 }
 
-/** Hardware discovery as the configuration wants it. */
-function discoveryOptions({ config, nvidiaSmi }: AgentOptions, address: string): DiscoveryOptions {
-  return {
-    sysfsRoot: config.sysfs_root,
-    kernelLog: config.kernel_log,
-    nvidiaSmi,
-    fabrics: config.fabrics.map(({ name, hcas, link_layer, rate_gbps }) => ({
-      name,
-      hcas,
-      ...(link_layer === undefined ? {} : { linkLayer: link_layer }),
-      ...(rate_gbps === undefined ? {} : { rateGbps: rate_gbps }),
-    })),
-    modelDirs: config.model_dirs,
-    enginePorts: config.engine_ports,
-    labels: config.labels,
-    gpuClassOverride: config.gpu_classes.map(({ name, memory_mib, class: gpuClass }) => ({
-      name,
-      gpuClass,
-      ...(memory_mib === undefined ? {} : { memoryMib: memory_mib }),
-    })),
-    now: Date.now,
-    managementAddress: address,
-  };
-}
-
 function engineVersions(
   { config, shim }: AgentOptions,
   store: ShardStore,
-  onChange: () => void,
+  { onChange, installed }: {
+    readonly onChange: () => void;
+    /** Engines that Heddle itself installed. */
+    readonly installed: () => readonly InstalledHere[];
+  },
 ): EngineVersions {
   return new EngineVersions({
     shim,
     stateDirectory: config.state_directory,
     secondsMax: PROBE_SECONDS_MAX,
     ...(config.launcher === "systemd" ? { unitUser: config.engine_user } : {}),
-    engines: config.engines.map((engine) => namedEngine(engine, environmentFor(config, store, ""))),
+    engines: () => {
+      const own = installed().flatMap(({ name, path }) => asConfigured(name, path));
+      // What the operator names comes first.
+      return [...config.engines, ...own].map((engine) =>
+        namedEngine(engine, environmentFor(config, store, ""))
+      );
+    },
     onChange,
   });
+}
+
+function asConfigured(name: string, path: string): EngineConfig[] {
+  const known = ENGINE_NAMES.find((each) => each === name);
+  return known === undefined ? [] : [{ name: known, path, env: {} }];
 }
 
 function environmentFor(

@@ -63,7 +63,7 @@ function startAgent(url: string, state: string): Running {
   const stop = new AbortController();
   const metrics = startMetrics("heddle-agent");
   const running = runAgent(
-    { config, node: "n1", shim: SHIM, fetch: FETCH, nvidiaSmi: undefined },
+    { config, node: "n1", shim: SHIM, fetch: FETCH, install: FETCH, nvidiaSmi: undefined },
     metrics,
     { signal: stop.signal, onReady: () => {} },
   );

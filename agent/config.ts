@@ -7,6 +7,7 @@ import { checkControlUrl } from "@heddle/common/rpc_client";
 import { errorText } from "@heddle/proto/error";
 import { isVariableName } from "./core/shell_env.ts";
 import { ENGINE_NAMES } from "./engines/adapters.ts";
+import { installsSchema } from "./installs/installs_config.ts";
 import { weightsSchema } from "./weights/weights_config.ts";
 
 /** HTTP, rendezvous and what engines open beside them; SGLang alone needs 246. */
@@ -86,6 +87,8 @@ export const configSchema = z.strictObject({
       .describe("How many of them each shard is given"),
   }).prefault({}).describe("Ports for engines, below the ephemeral range"),
   engines: z.array(engineSchema).default([]).describe("Engines installed on this node"),
+  engine_installs: installsSchema.prefault({})
+    .describe("Engines that control wants, and the agent installs"),
   engine_env: environment()
     .describe("Variables for every engine, such as LD_LIBRARY_PATH; nothing else is inherited"),
   gpu_classes: z.array(z.strictObject({

@@ -97,6 +97,7 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
     node: await nodeName(config),
     shim: config.shim ?? ownProgram("heddle-shim"),
     fetch: ownProgram("heddle-fetch"),
+    install: ownProgram("heddle-install"),
     nvidiaSmi: await nvidiaSmiOf(config, flags.extra["nvidia-smi"]),
   };
   if (flags.extra["inventory"] !== undefined) return await printInventory(options, flags, stop);

@@ -20,6 +20,7 @@ import {
 import { type WeightsList, WeightsListSchema } from "@heddle/proto/gen/weights";
 import { encodeRevision } from "@heddle/proto/revision";
 import { usersOf } from "./core/weights/users.ts";
+import { encodeInstalls, type ToldInstall } from "./edge/session/encode_installs.ts";
 import { encodeWeights, type ToldWeights } from "./edge/session/encode_weights.ts";
 import { ended } from "./core/shard/shard.ts";
 import { encodeNodeLoad } from "./edge/encode_inventory.ts";
@@ -42,6 +43,7 @@ export interface NodeReportOptions {
   readonly supervisor: Supervisor;
   readonly usage: UsageWatch;
   readonly weights: { list(): Promise<readonly ToldWeights[]> };
+  readonly installs: { list(): readonly ToldInstall[] };
 }
 
 export class NodeReport {
@@ -108,6 +110,7 @@ export class NodeReport {
     const { node, bootId, agentInstance, address, supervisor } = this.#options;
     const inventory = await this.inventory(signal);
     inventory.weights = await this.#weights();
+    inventory.installs = encodeInstalls(this.#options.installs.list());
     inventory.load = this.#load(inventory.gpus);
     // Nothing is awaited from here on: what the shards are now is what is sent.
     return create(RegisterSchema, {
@@ -156,6 +159,7 @@ export class NodeReport {
         .map(({ shard, status }) => encodeLoad(shard.spec.shardId, status.load)),
       ...(live.memoryBytes === undefined ? {} : { memoryBytes: live.memoryBytes }),
       ...(weights === undefined ? {} : { weights }),
+      installs: encodeInstalls(this.#options.installs.list()),
     });
   }
 

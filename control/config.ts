@@ -4,6 +4,7 @@ import { HeddleError } from "@heddle/proto/error";
 import { type Address, isLoopback, parseAddress } from "@heddle/common/address";
 import { duration, parseDurationMs } from "@heddle/common/duration";
 import { IDENTITY_NAME } from "@heddle/common/identity";
+import { enginesSchema, type WantedEngine, wantedEngines } from "./core/engines_wanted.ts";
 import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
 import { DEFAULT_TIMINGS, type Timings } from "./core/timings.ts";
 import type { IssuingFiles } from "./edge/identity/renewal.ts";
@@ -122,6 +123,8 @@ export const configSchema = z.strictObject({
     postgres: postgresSchema.optional()
       .describe("PostgreSQL, which several controls share; absent for SQLite and one control"),
   }).prefault({}).describe("Where control keeps what must survive"),
+  engines: enginesSchema.optional()
+    .describe("Engines that every node is to have; left out: nodes keep what they have"),
   usage: usageSchema.prefault({}).describe("What is kept of what was used"),
   timing: timingSchema.prefault({}).describe("Durations that decide when control acts"),
 }).superRefine((config, context) => {
@@ -166,6 +169,8 @@ export interface Settings {
   readonly stateDirectory: string;
   /** Undefined: SQLite in `stateDirectory`. */
   readonly postgres: PostgresFiles | undefined;
+  /** Undefined: no word on engines. */
+  readonly engines?: readonly WantedEngine[] | undefined;
   readonly usage: UsageSettings;
   readonly leaseMs: number;
   readonly timings: Timings;
@@ -192,6 +197,7 @@ export function settingsOf(config: Config): Settings {
     catalogFile: config.catalog_file,
     stateDirectory: config.state_directory,
     postgres: postgresFilesOf(config.store.postgres),
+    engines: wantedEngines(config.engines),
     usage: usageSettingsOf(config.usage),
     leaseMs: ms(config.timing.lease),
     timings: timingsOf(config.timing),

@@ -155,7 +155,7 @@ function startBrain(
     logs,
     requests,
     catalogWatch,
-    agents: agentRpc({ realm, streams, logs, requests, loop }),
+    agents: agentRpc({ realm, streams, logs, requests, loop, engines: settings.engines }),
     routers: routerRpc({ realm, hub, loop }),
     tenancy: startTenancy(tenancy, {
       settings: settings.usage,

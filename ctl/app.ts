@@ -17,6 +17,7 @@ import { showCatalog } from "./commands/catalog/show.ts";
 import { listDecisions } from "./commands/decisions.ts";
 import { bench } from "./commands/bench_model.ts";
 import { doctor } from "./commands/doctor.ts";
+import { listEngines } from "./commands/engines.ts";
 import { explain } from "./commands/explain.ts";
 import { logs } from "./commands/logs.ts";
 import { pause, resume, retry } from "./commands/models/decide.ts";
@@ -63,6 +64,7 @@ const root = buildRouteMap({
       defaultCommand: "list",
       routes: { list: listWeights, prefetch: prefetchWeights, remove: removeWeights },
     }),
+    engines: listEngines,
     routers: listRouters,
     ...TENANCY_ROUTES,
     ca: buildRouteMap({

@@ -10,7 +10,7 @@ import type { FetchReport, FetchRequestInput, ReportOf } from "../core/weights/d
 import { isPermanent, type WeightsReason } from "../core/weights/failure.ts";
 import { nameOf, ownName, partialName, type Want } from "../core/weights/own_name.ts";
 import { findOwn, listOwn, type OwnWeights } from "../edge/fetch/own_weights.ts";
-import type { FetchRun, FetchRuns } from "./fetch_runs.ts";
+import type { FetchRun, FetchRuns } from "./fetch_language.ts";
 
 const log = logger("agent", "weights");
 
@@ -234,6 +234,9 @@ export class NodeWeights {
       const run = await this.#options.runs.start(name, request);
       const late = delay(INSPECT_MS_MAX, over.signal).then(() => "late" as const);
       const ending = await Promise.race([run.ended, late]);
+      if (ending !== "late" && ending.kind === "progress") {
+        return refusal("system_error", "heddle-fetch ended in the middle");
+      }
       if (ending === "late") {
         await run.stop();
         return refusal("unreachable", `no answer within ${INSPECT_MS_MAX / 1_000} s`);

@@ -6,7 +6,8 @@ import type { FetchReport } from "../core/weights/documents.ts";
 import { COMMIT, type FakeHub, fakeHub, someBytes } from "../edge/fetch/hub_fake.ts";
 import { ProcessLauncher } from "../edge/launcher/process.ts";
 import { eventually } from "../eventually_fake.ts";
-import { FetchRuns } from "./fetch_runs.ts";
+import { ProgramRuns } from "../programs/program_runs.ts";
+import { FETCH } from "./fetch_language.ts";
 import { NodeWeights } from "./node_weights.ts";
 
 const SHIM = fileURLToPath(new URL("../../bin/heddle-shim", import.meta.url));
@@ -47,7 +48,8 @@ async function node(): Promise<Node> {
     agent(settings = {}) {
       const launcher = new ProcessLauncher({ stateDirectory: folder, shim: SHIM });
       launchers.push(launcher);
-      const runs = new FetchRuns({
+      const runs = new ProgramRuns({
+        language: FETCH,
         launcher,
         folder,
         program: PROGRAM,

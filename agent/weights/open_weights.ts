@@ -7,7 +7,8 @@ import { OWN_FOLDER } from "../core/weights/own_name.ts";
 import type { Launcher } from "../edge/launcher/launcher.ts";
 import { ProcessLauncher } from "../edge/launcher/process.ts";
 import { SystemdLauncher } from "../edge/launcher/systemd.ts";
-import { FetchRuns } from "./fetch_runs.ts";
+import { ProgramRuns } from "../programs/program_runs.ts";
+import { FETCH } from "./fetch_language.ts";
 import { NodeWeights } from "./node_weights.ts";
 import type { WeightsConfig } from "./weights_config.ts";
 
@@ -45,7 +46,8 @@ export function openWeights(options: OpenWeightsOptions): NodeWeights {
       : isUnit
       ? tokenPathOf(unitOf(units, handle))
       : config.token_file;
-  const runs = new FetchRuns({
+  const runs = new ProgramRuns({
+    language: FETCH,
     launcher,
     folder,
     program: config.program ?? options.program,

@@ -2,9 +2,11 @@
  * Agents' side of control. An agent dials out, registers, and then holds one stream: facts come up,
  * commands go down. Losing the stream marks nothing; silence does.
  */
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import type { AgentService, ConnectRequest, Register } from "@heddle/proto/gen/agent";
+import type { EngineWantedSchema } from "@heddle/proto/gen/engines";
 import { decodeRevision } from "@heddle/proto/revision";
 import { logger } from "@heddle/common/log";
 import { spawnTask } from "@heddle/common/task";
@@ -26,6 +28,8 @@ export interface AgentRpcOptions {
   readonly streams: NodeStreams;
   readonly logs: LogRequests;
   readonly requests: NodeRequests;
+  /** What every node is to have; absent: no word on engines. */
+  readonly engines?: readonly MessageInitShape<typeof EngineWantedSchema>[] | undefined;
   /** The single writer. */
   readonly loop: { dispatch(event: AgentEvent): Promise<void>; world(): World };
   /** Longest wait for a stream's first message in ms. @default 10 s */
@@ -170,7 +174,7 @@ function registered(node: string, register: Register): AgentEvent {
   };
 }
 
-function answer({ loop }: AgentRpcOptions, node: string) {
+function answer({ loop, engines }: AgentRpcOptions, node: string) {
   const world = loop.world();
   const shardIds = [...world.replicas.values()]
     .flatMap(({ shards }) => shards.filter((shard) => shard.node === node).map(({ id }) => id));
@@ -180,5 +184,7 @@ function answer({ loop }: AgentRpcOptions, node: string) {
     shardIds,
     settled: world.published.settled,
     controlVersion: VERSION,
+    // Left out where the configuration says nothing, which differs from wanting none.
+    ...(engines === undefined ? {} : { engines: { engines: [...engines] } }),
   };
 }

@@ -60,7 +60,8 @@ export interface EngineVersionsOptions {
   /** The user that engines run as, where they are units; left out: they run as the agent does. */
   readonly unitUser?: string;
   readonly stateDirectory: string;
-  readonly engines: readonly NamedEngine[];
+  /** What is to be asked; read anew for each look. */
+  readonly engines: () => readonly NamedEngine[];
   /** How long one may take to say its version. */
   readonly secondsMax: number;
   /** Called after a look that changed something. */
@@ -70,6 +71,7 @@ export interface EngineVersionsOptions {
 export class EngineVersions {
   readonly #options: EngineVersionsOptions;
   readonly #looked = Promise.withResolvers<void>();
+  #wake = new AbortController();
   #survey: EngineSurvey = { probed: false, engines: [], problems: [] };
 
   constructor(options: EngineVersionsOptions) {
@@ -85,12 +87,19 @@ export class EngineVersions {
     return this.#looked.promise;
   }
 
+  /** Looks again now, because something was installed. */
+  again(): void {
+    this.#wake.abort();
+  }
+
   /** Looks now and again and again until `signal` aborts; what is being asked then is ended. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.look(signal);
       const failing = this.#survey.problems.length > 0;
-      await delay(failing ? RECHECK_FAILED_MS : RECHECK_MS, signal);
+      const wait = AbortSignal.any([signal, this.#wake.signal]);
+      await delay(failing ? RECHECK_FAILED_MS : RECHECK_MS, wait);
+      if (this.#wake.signal.aborted) this.#wake = new AbortController();
     }
   }
 
@@ -101,7 +110,7 @@ export class EngineVersions {
   async look(signal: AbortSignal): Promise<void> {
     const engines: InstalledEngine[] = [];
     const problems: EngineProblem[] = [];
-    for (const [index, named] of this.#options.engines.entries()) {
+    for (const [index, named] of this.#options.engines().entries()) {
       const found = await this.#probe(named, { index, signal });
       if (signal.aborted) return;
       if (found.kind === "works") engines.push(found.engine);

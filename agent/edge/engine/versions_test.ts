@@ -27,7 +27,7 @@ async function look(
     const versions = new EngineVersions({
       shim: SHIM,
       stateDirectory: root,
-      engines,
+      engines: () => engines,
       secondsMax: options.secondsMax ?? 20,
       onChange: () => changes++,
     });
@@ -103,7 +103,7 @@ Deno.test("EngineVersions ends what it is asking when the agent stops, however i
     const versions = new EngineVersions({
       shim: SHIM,
       stateDirectory: root,
-      engines: [{ name: "vllm", path, versionArgs: [], env: { PATH: "/usr/bin:/bin" } }],
+      engines: () => [{ name: "vllm", path, versionArgs: [], env: { PATH: "/usr/bin:/bin" } }],
       secondsMax: 60,
       onChange: () => {},
     });

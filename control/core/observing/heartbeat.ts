@@ -60,6 +60,7 @@ export function withLive(
     ...(heartbeat.enginesPresent ? { engines: heartbeat.engines, enginesProbed: true } : {}),
     ...(heartbeat.load === undefined ? {} : { load: heartbeat.load }),
     ...(heartbeat.weights === undefined ? {} : { weights: heartbeat.weights }),
+    ...(heartbeat.installs === undefined ? {} : { installs: heartbeat.installs }),
     ...(heartbeat.memoryBytes === undefined ? {} : { memoryBytes: heartbeat.memoryBytes }),
   };
 }

@@ -3,6 +3,7 @@
  * numbers, or says nothing. To add one: write a function of the same type and add it to FITS.
  */
 import { parseSizeBytes } from "@heddle/common/duration";
+import { decodeInstallState } from "@heddle/proto/install_state";
 import type { Model, Profile } from "../catalog.ts";
 import type { SourceHint } from "../facts/source_hint.ts";
 import type { Candidate } from "./candidate.ts";
@@ -108,13 +109,27 @@ function fitEngine({ profile }: PlaceRequest, { name, inventory }: Candidate) {
   const sound = found.filter((each) => each.problems.length === 0);
   if (sound.length === 0) {
     const problem = found[0]?.problems[0];
-    const why = problem === undefined ? "" : `; ${problem.detail} (${problem.reason})`;
+    const why = problem === undefined
+      ? installWords(inventory, engine)
+      : `; ${problem.detail} (${problem.reason})`;
     const have = [...new Set(inventory.engines.map((each) => each.name))].sort().join(", ");
     return reject(name, "engine_missing", `want ${engine} have ${have || "none"}${why}`);
   }
   if (version === "" || sound.some((each) => each.version === version)) return undefined;
   const versions = sound.map((each) => each.version).sort().join(", ");
-  return reject(name, "engine_version", `want ${engine} ${version} have ${versions}`);
+  const why = installWords(inventory, engine);
+  return reject(name, "engine_version", `want ${engine} ${version} have ${versions}${why}`);
+}
+
+/** What the node does about an engine that control wants there; empty when it does nothing. */
+function installWords(inventory: Candidate["inventory"], engine: string): string {
+  const words = (inventory.installs?.installs ?? [])
+    .filter(({ name, state }) => name === engine && decodeInstallState(state) !== "installed")
+    .map(({ version, state, progress, reason, message }) => {
+      const more = [progress, reason, message].filter((text) => text !== "").join(": ");
+      return `${version} is ${decodeInstallState(state)}${more === "" ? "" : `: ${more}`}`;
+    });
+  return words.length === 0 ? "" : `; ${words.join("; ")}`;
 }
 
 function fitWeights({ model, profile, hint }: PlaceRequest, { name, inventory }: Candidate) {
