@@ -107,6 +107,9 @@ export class Effects {
     );
     try {
       const exit = await launcher.exit(process, directory, signal);
+      // Nobody cuts the log any more while its end is read.
+      done.abort();
+      await following;
       const logTail = await this.#tail(shard, directory);
       return {
         type: "exited",

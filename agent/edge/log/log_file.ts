@@ -13,6 +13,8 @@ const TAIL_BYTES_MAX = 4 * 1024 * 1024;
 const LINE_LENGTH_MAX = 16 * 1024;
 const FOLLOW_POLL_MS = 200;
 const READ_BYTES = 64 * 1024;
+/** How often a file that grows while it is cut is read on before that. */
+const CUT_ROUNDS_MAX = 8;
 
 /** The last `count` lines, oldest first; none when the file does not exist. */
 export async function tailLines(path: string, count: number): Promise<readonly string[]> {
@@ -54,14 +56,52 @@ export async function* followLines(
   }
 }
 
+/** How a log is bounded. */
+export interface Bound {
+  readonly bytesMax?: number;
+  /** Called before the file is cut, perhaps several times: whoever reads it on does so now. */
+  readonly beforeCut?: () => Promise<void>;
+}
+
 /** Cuts the file when it has grown too large. Returns true when it did. */
-export async function boundLog(path: string, bytesMax = LOG_BYTES_MAX): Promise<boolean> {
+export async function boundLog(path: string, bound: Bound = {}): Promise<boolean> {
+  const { bytesMax = LOG_BYTES_MAX, beforeCut } = bound;
   const size = await fileSize(path);
   if (size === undefined || size <= bytesMax) return false;
-  const { bytes } = await readEnd(path, Math.min(KEPT_BYTES, bytesMax));
-  await Deno.writeFile(`${path}.old`, bytes, { mode: 0o600 });
-  await Deno.truncate(path, 0);
+  using file = await Deno.open(path, { read: true, write: true });
+  using old = await Deno.open(`${path}.old`, {
+    write: true,
+    create: true,
+    truncate: true,
+    mode: 0o600,
+  });
+  let at = Math.max(0, size - Math.min(KEPT_BYTES, bytesMax));
+  // An engine prints while we copy, and its last words would be cut off unread. So it is cut only when
+  // all was seen, or when it does not stop: then it is a flood, and nobody will miss some of it.
+  for (let round = 0; round < CUT_ROUNDS_MAX; round++) {
+    at = copyOn(file, old, at);
+    await beforeCut?.();
+    if (file.statSync().size === at) break;
+  }
+  file.truncateSync(0);
   return true;
+}
+
+/** Copies what is there from `at` on, a few MiB at most; returns how far it came. */
+function copyOn(file: Deno.FsFile, to: Deno.FsFile, at: number): number {
+  const buffer = new Uint8Array(READ_BYTES);
+  const end = Math.min(file.statSync().size, at + KEPT_BYTES);
+  file.seekSync(at, Deno.SeekMode.Start);
+  for (let position = at; position < end;) {
+    const count = file.readSync(buffer) ?? 0;
+    if (count === 0) return position;
+    for (let rest = buffer.subarray(0, count); rest.length > 0;) {
+      rest = rest.subarray(to.writeSync(rest));
+    }
+    position += count;
+    if (position >= end) return position;
+  }
+  return at;
 }
 
 /** Bytes of a file; undefined when it does not exist. */

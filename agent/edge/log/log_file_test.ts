@@ -58,8 +58,8 @@ Deno.test("boundLog() cuts what an engine floods, and keeps the end of it", () =
     const engine = await Deno.open(file, { append: true, create: true });
     const line = new TextEncoder().encode(`${"x".repeat(99)}\n`);
     for (let count = 0; count < 2_000; count++) await engine.write(line);
-    equal(await boundLog(file, 1_000_000), false);
-    equal(await boundLog(file, 100_000), true);
+    equal(await boundLog(file, { bytesMax: 1_000_000 }), false);
+    equal(await boundLog(file, { bytesMax: 100_000 }), true);
     equal((await Deno.stat(file)).size, 0);
     ok((await Deno.stat(`${file}.old`)).size <= 100_000);
     await engine.write(new TextEncoder().encode("still here\n"));
@@ -67,6 +67,36 @@ Deno.test("boundLog() cuts what an engine floods, and keeps the end of it", () =
     equal(await Deno.readTextFile(file), "still here\n");
     const tail = await tailLines(file, 3);
     deepEqual(tail.map(({ length }) => length), [99, 99, 10]);
+  }));
+
+Deno.test("boundLog() loses nothing of what is printed while it cuts", () =>
+  inFolder(async (file) => {
+    await Deno.writeTextFile(file, "x\n".repeat(100_000));
+    const engine = await Deno.open(file, { append: true });
+    const words = ["one", "two", "three"];
+    const seen: string[] = [];
+    const beforeCut = async () => {
+      seen.push((await tailLines(file, 1))[0] ?? "");
+      const word = words.shift();
+      if (word !== undefined) await engine.write(new TextEncoder().encode(`${word}\n`));
+    };
+    equal(await boundLog(file, { bytesMax: 1_000, beforeCut }), true);
+    deepEqual(seen, ["x", "one", "two", "three"]);
+    deepEqual(await tailLines(file, 4), ["x", "one", "two", "three"]);
+    engine.close();
+  }));
+
+Deno.test("boundLog() cuts what never stops growing", () =>
+  inFolder(async (file) => {
+    await Deno.writeTextFile(file, "x\n".repeat(1_000));
+    let rounds = 0;
+    const beforeCut = async () => {
+      rounds += 1;
+      await Deno.writeTextFile(file, "more\n", { append: true });
+    };
+    equal(await boundLog(file, { bytesMax: 100, beforeCut }), true);
+    equal(rounds, 8);
+    equal((await Deno.stat(file)).size, 0);
   }));
 
 Deno.test("OwnLog keeps what the agent logs, without secrets, and follows it", async () => {

@@ -40,7 +40,7 @@ Deno.test("LogWatch goes on when the log was cut, and keeps the first errors bes
     const watch = open();
     await append(log, "ValueError: secret root\n" + "x\n".repeat(500));
     await watch.look();
-    ok(await boundLog(log, 100));
+    ok(await boundLog(log, { bytesMax: 100 }));
     await append(log, "after\n");
     await watch.look();
     equal(watch.digest.lastLines.at(-1), "after");

@@ -47,10 +47,10 @@ export class ShardLogs {
       await delay(floods ? LOOK_FLOOD_MS : LOOK_MS, signal);
       // Also when it is the last time: what was printed since the last look is not cut by anybody else.
       try {
-        if (!signal.aborted) await watch.look();
+        await watch.look();
         const now = await fileSize(file) ?? 0;
         floods = now - size > FLOOD_BYTES;
-        size = await boundLog(file) ? 0 : now;
+        size = await boundLog(file, { beforeCut: () => watch.look() }) ? 0 : now;
       } catch (error) {
         log.warning("Cannot follow a log", { file, error });
       }
