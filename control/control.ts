@@ -50,11 +50,8 @@ export async function startControl(settings: Settings): Promise<Control> {
   const stopped = () =>
     new HeddleError("unavailable", "Control stops; it or another one is back soon");
   const seat: Seat = new Seat({ settings, realm, store, metrics: () => controlled });
-  let reached: Listeners | undefined;
-  const controlled = controlMetrics(
-    metrics.registry,
-    sourcesOf(seat, () => reached?.console.consoles() ?? 0),
-  );
+  const consoles = { open: () => 0 };
+  const controlled = controlMetrics(metrics.registry, sourcesOf(seat, () => consoles.open()));
   const metricsServer = stack.adopt(
     await startMetricsServer({
       listen: settings.metrics,
@@ -67,7 +64,7 @@ export async function startControl(settings: Settings): Promise<Control> {
   );
   // Before it leads: a control that nobody can reach must not keep another from leading.
   const listeners = await startListeners(settings, tls, { seat, realm, store });
-  reached = listeners;
+  consoles.open = listeners.console.consoles;
   stack.defer(() => listeners.close());
   stack.defer(() => {
     stopping = true;
