@@ -74,10 +74,14 @@ export class Budgets {
     return end;
   }
 
-  /** Drops periods that are over. True when there were any: then budgets are full again. */
+  /**
+   * Drops periods that are over. True when there were any: then budgets are full again. What seems to
+   * be to come stays: a clock that was set back for a while must not make anybody's budget anew.
+   */
   forget(now: number): boolean {
-    const current = new Set<string>(this.periods(now));
-    const over = [...this.#spent.keys(), ...this.#ends.keys()].filter((name) => !current.has(name));
+    const [day, month] = this.periods(now);
+    const isOver = (name: string) => name < (name.startsWith("d") ? day : month);
+    const over = [...this.#spent.keys(), ...this.#ends.keys()].filter(isOver);
     for (const name of over) {
       this.#spent.delete(name);
       this.#ends.delete(name);

@@ -30,6 +30,14 @@ Deno.test("Budgets begins with what was stored, adds to it, and refills at midni
   equal(budgets.standing("a", monthly, NEXT_DAY)?.spentMicro, 0, "it was the last of the month");
 });
 
+Deno.test("Budgets forgets nothing while the clock is set back", () => {
+  const budgets = new Budgets(new Calendar("UTC"));
+  const [day] = budgets.periods(NEXT_DAY);
+  budgets.seed([{ scope: "a", period: day, micro: 6 }]);
+  equal(budgets.forget(EVENING), false);
+  equal(budgets.standing("a", daily, NEXT_DAY)?.spentMicro, 6);
+});
+
 Deno.test("Budgets has nothing to say of who has no budget, and stops at once one of nothing", () => {
   const budgets = new Budgets(new Calendar("UTC"));
   equal(budgets.standing("a", undefined, EVENING), undefined);

@@ -72,8 +72,9 @@ export interface Retention {
   /** Of records and of hours, in ms since 1970. */
   readonly recordsFrom: number;
   readonly hoursFrom: number;
-  /** Periods of budgets that still count. */
-  readonly periods: readonly string[];
+  /** The day and month of budgets that are now, as periods are named; those before are over. */
+  readonly day: string;
+  readonly month: string;
 }
 
 /** Who may use what, and what was used: the part of a store that grows with traffic. */

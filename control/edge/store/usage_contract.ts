@@ -225,19 +225,22 @@ function testForgetting(test: Test): void {
         entry(`${hour}`, {
           at: hour * HOUR_MS,
           hour: hour * HOUR_MS,
-          periods: [`d${hour}`],
+          periods: [`d2026-11-0${hour}`, `m2026-0${hour}`],
         }, { costMicro: hour })
       );
       await store.recordUsage(entries, new Map());
       const more = await store.prune({
         recordsFrom: 3 * HOUR_MS,
         hoursFrom: 2 * HOUR_MS,
-        periods: ["d3"],
+        day: "d2026-11-02",
+        month: "m2026-03",
       });
       equal(more, false);
       const hours = await store.usage({ ...EVERYTHING, by: ["hour"] });
       deepEqual(hours.map(({ hour }) => hour / HOUR_MS), [2, 3]);
-      equal((await store.spent(["d1", "d2", "d3"])).every(({ period }) => period === "d3"), true);
+      const all = [1, 2, 3].flatMap((at) => [`d2026-11-0${at}`, `m2026-0${at}`]);
+      const kept = new Set((await store.spent(all)).map(({ period }) => period));
+      deepEqual([...kept].sort(), ["d2026-11-02", "d2026-11-03", "m2026-03"]);
       // The record is gone, so its id counts again; that of the third is still known.
       deepEqual(await store.recordUsage(entries, new Map()), new Set(["1", "2"]));
     }));

@@ -106,11 +106,13 @@ export class Ledger {
     const at = now();
     if (at - this.#prunedAt < PRUNE_MS && at >= this.#prunedAt) return;
     this.#prunedAt = at;
+    const [day, month] = tenants.budgets.periods(at);
     try {
       const more = await store.prune({
         recordsFrom: at - keep.recordsMs,
         hoursFrom: at - keep.hoursMs,
-        periods: tenants.budgets.periods(at),
+        day,
+        month,
       });
       if (more) this.#prunedAt = at - PRUNE_MS;
     } catch (error) {

@@ -190,6 +190,7 @@ Deno.test("Ledger forgets a bounded part every minute, and goes on at once while
   deepEqual(store.pruned[0], {
     recordsFrom: clock.now - 35 * DAY_MS,
     hoursFrom: clock.now - 400 * DAY_MS,
-    periods: ["d2026-11-29", "m2026-11"],
+    day: "d2026-11-29",
+    month: "m2026-11",
   });
 });

@@ -144,7 +144,7 @@ export async function readUsage(
 
 export async function pruneUsage(
   sql: TransactionSql,
-  { recordsFrom, hoursFrom, periods }: Retention,
+  { recordsFrom, hoursFrom, day, month }: Retention,
 ): Promise<boolean> {
   const deleted = [
     await sql`
@@ -157,8 +157,9 @@ export async function pruneUsage(
         ORDER BY hour LIMIT ${PRUNE_ROWS})`,
     await sql`
       DELETE FROM spent WHERE (period, scope) IN (
-        SELECT period, scope FROM spent WHERE period NOT IN (
-          SELECT json_array_elements_text((${JSON.stringify(periods)}::text)::json))
+        SELECT period, scope FROM spent
+        WHERE period COLLATE "C" < ${day}
+          OR (period COLLATE "C" >= 'm' AND period COLLATE "C" < ${month})
         LIMIT ${PRUNE_ROWS})`,
   ];
   return deleted.some(({ count }) => count === PRUNE_ROWS);

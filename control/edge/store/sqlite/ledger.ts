@@ -97,7 +97,7 @@ export function usageStatement(question: UsageQuestion): Statement {
 }
 
 export function pruneUsage(database: DatabaseSync, retention: Retention): boolean {
-  const { recordsFrom, hoursFrom, periods } = retention;
+  const { recordsFrom, hoursFrom, day, month } = retention;
   const changes = [
     database.prepare(
       "DELETE FROM usage_record WHERE rowid IN " +
@@ -109,8 +109,8 @@ export function pruneUsage(database: DatabaseSync, retention: Retention): boolea
     ).run(hoursFrom, PRUNE_ROWS),
     database.prepare(
       "DELETE FROM spent WHERE (period, scope) IN (SELECT period, scope FROM spent " +
-        "WHERE period NOT IN (SELECT value FROM json_each(?)) LIMIT ?)",
-    ).run(JSON.stringify(periods), PRUNE_ROWS),
+        "WHERE period < ? OR (period >= 'm' AND period < ?) LIMIT ?)",
+    ).run(day, month, PRUNE_ROWS),
   ];
   return changes.some((result) => Number(result.changes) === PRUNE_ROWS);
 }
