@@ -28,13 +28,12 @@ import {
 import { Replica } from "./core/load/replica.ts";
 import { fullnessOf, type SaturationTargets } from "./core/load/saturation.ts";
 import type { Ask } from "./core/schedule/ask.ts";
-import { type Pick, pick, type Picked } from "./core/schedule/pick.ts";
+import type { Candidate } from "./core/schedule/candidate.ts";
+import { type Pick, pick } from "./core/schedule/pick.ts";
 
 /** A request's place at an endpoint. Disposing it frees the place, once. */
 export interface Slot extends Disposable {
   readonly endpoint: Endpoint;
-  /** Why this one. */
-  readonly picked: Picked;
   /** The first token came. */
   firstToken(): void;
   /** The engine says how much of the prompt it had in its cache. */
@@ -168,7 +167,9 @@ export class Endpoints {
       chance: this.#options.random(),
       now,
     });
-    return picked.kind === "none" ? picked : this.#slot(picked, ask);
+    if (picked.kind === "none") return picked;
+    ask.onPicked?.(picked);
+    return this.#slot(picked.candidate, ask);
   }
 
   /** Takes what the other routers have in flight; who is not named has nothing. */
@@ -264,8 +265,10 @@ export class Endpoints {
     }
   }
 
-  #slot(picked: Picked, { blocks, promptTokens, tokens, streamed }: Ask): Slot {
-    const { endpoint, cachedTokens } = picked.candidate;
+  #slot(
+    { endpoint, cachedTokens }: Candidate,
+    { blocks, promptTokens, tokens, streamed }: Ask,
+  ): Slot {
     const { replicaId, model } = endpoint;
     const replica = this.#live.get(replicaId);
     if (replica === undefined) throw new Error(`No live state for ${replicaId}`);
@@ -279,7 +282,6 @@ export class Endpoints {
     let released = false;
     return {
       endpoint,
-      picked,
       firstToken: () => {
         const at = now();
         if (!replica.load.firstToken(work, at)) return;

@@ -92,12 +92,11 @@ export async function forward(
     }
     for (;;) {
       const from = parts.now();
-      const taken = parts.endpoints.take(model.name, { ...options.ask, tried });
+      const taken = parts.endpoints.take(model.name, askAgain(reply, options, tried));
       parts.metrics.stage("schedule", parts.now() - from);
       if (!("endpoint" in taken)) break;
       using slot = taken;
       tried.add(slot.endpoint.replicaId);
-      explain(reply, slot, { ...options, tried });
       const end = progress.after(slot, await progress.tryAt(reply, slot));
       if (end !== undefined) return end;
     }
@@ -106,15 +105,20 @@ export async function forward(
   return progress.exhausted();
 }
 
-/** Said anew for each try: of several, the last one counts. */
-function explain(
+/** What is asked at each try. Why it was answered so is said anew each time: the last one counts. */
+function askAgain(
   reply: Reply,
-  slot: Slot,
-  { explain, ask, tried }: ForwardOptions & { readonly tried: ReadonlySet<string> },
-): void {
-  if (explain === undefined) return;
+  { explain, ask }: ForwardOptions,
+  tried: ReadonlySet<string>,
+): Ask {
+  if (explain === undefined) return { ...ask, tried };
   const about = { ...explain, profile: ask.profile };
-  reply.remark("x-heddle-explain", explanation(slot.picked, { ...ask, tried }, about));
+  return {
+    ...ask,
+    tried,
+    onPicked: (picked) =>
+      reply.remark("x-heddle-explain", explanation(picked, { ...ask, tried }, about)),
+  };
 }
 
 class Progress {

@@ -7,12 +7,15 @@ import type { RequestHeaders } from "../request/credential.ts";
 import type { ParsedRequest } from "../request/request.ts";
 import type { Wanted } from "./candidate.ts";
 import { type ProfileWeights, type RoutingProfile, routingProfileOf } from "./routing_profile.ts";
+import type { Picked } from "./pick.ts";
 import type { Weights } from "./scorers.ts";
 
 export interface Ask extends Wanted {
   readonly blocks: PromptBlocks | undefined;
   readonly profile: RoutingProfile;
   readonly weights: Weights;
+  /** Hears why, at once: all candidates with their scores are too much to keep for a request's life. */
+  readonly onPicked?: (picked: Picked) => void;
 }
 
 export interface AskOptions {
