@@ -1,4 +1,6 @@
 /** Why a model is placed as it is, or is not, asked of placement itself and not of what it said. */
+import { formatDurationMs } from "@heddle/common/duration";
+import { circumstance, WHAT_HELPS } from "../facts/circumstance.ts";
 import { sourceHint } from "../facts/source_hint.ts";
 import type { Model } from "../catalog.ts";
 import { byPriority } from "../deciding/room.ts";
@@ -25,7 +27,7 @@ export function explainModel(world: World, name: string, now: EpochMs): ExplainV
   const wanted = viewModels(world, now).find((each) => each.name === name);
   return {
     model: name,
-    summary: [...decided(world, name), placed].join("; "),
+    summary: [...decided(world, name), ...failing(world, model, now), placed].join("; "),
     placements,
     rejections,
     desiredReplicas: wanted?.desiredReplicas ?? 0,
@@ -43,6 +45,29 @@ function decided(world: World, name: string): readonly string[] {
       ? []
       : [`paused by ${paused.by}: ${paused.reason || "no reason given"}`]),
     ...(scale === undefined ? [] : [`held at ${scale.replicas} by ${scale.by}`]),
+  ];
+}
+
+/** Why room alone does not start it. */
+function failing(world: World, model: Model | undefined, now: EpochMs): readonly string[] {
+  const record = model === undefined ? undefined : world.models.get(model.name);
+  if (model === undefined || record === undefined) return [];
+  const blocked = record.blocked.filter((each) => {
+    const profile = model.profiles.find(({ name }) => name === each.profile);
+    return profile !== undefined && each.circumstance === circumstance(world, model, profile);
+  });
+  const waitMs = (record.backoffUntil ?? 0) - now;
+  const retry = `at once with: models retry ${model.name}`;
+  return [
+    ...blocked.map(({ profile, message }) =>
+      `profile ${profile} cannot start: ${message}; ${WHAT_HELPS}, or ${retry}`
+    ),
+    ...(record.failedStarts > 0 && waitMs > 0
+      ? [
+        `${record.failedStarts} failed starts, the next in ${formatDurationMs(waitMs)} or ` +
+        `${retry}; the last: ${record.lastFailure?.message ?? "cause unknown"}`,
+      ]
+      : []),
   ];
 }
 

@@ -165,3 +165,16 @@ Deno.test("viewModels() says that a model is paused or held, and why it was scal
     "held at 2 by ops: launch",
   ]);
 });
+
+Deno.test("explainModel() says why a model with room is not started, and what starts it at once", () => {
+  const sim = fleet(small);
+  const [shard] = [...sim.world.replicas.values()].flatMap((replica) => replica.shards);
+  sim.nodes.get(shard?.node ?? "")?.crash(shard?.id ?? "", "exited", sim.now);
+  sim.run(1_000);
+  match(
+    explainModel(sim.world, "m", sim.now).summary,
+    /^1 failed starts, the next in \S+ or at once with: models retry m; the last: .*exited; 2\/2/,
+  );
+  sim.dispatch({ kind: "retry", model: "m", by: "ops" });
+  match(explainModel(sim.world, "m", sim.now).summary, /^2\/2 nodes fit/);
+});
