@@ -22,6 +22,9 @@ TYPES = {
     "heddle_certificate_hosts": (list, "a list"),
     "heddle_control_port": (int, "a number"),
     "heddle_control_extra": (dict, "a map"),
+    "heddle_admin_listen": (str, "text"),
+    "heddle_operator_tokens": (list, "a list"),
+    "heddle_metrics_tls_listen": (str, "text"),
     "heddle_router_port": (int, "a number"),
     "heddle_router_instances": (list, "a list"),
     "heddle_router_keys": (list, "a list"),
@@ -71,9 +74,13 @@ def inventory_problems(hostvars, groups):
     """Everything wrong with the inventory and its values, before any machine is asked."""
     found = []
     controls = list(groups.get("heddle_control", []))
-    if len(controls) != 1:
+    if not controls:
+        found.append("group heddle_control has no machine: want at least one")
+    alone = [host for host in controls if not _shares_store(hostvars[host])]
+    if len(controls) > 1 and alone:
         found.append(
-            f"group heddle_control has {len(controls)} machines ({', '.join(controls) or 'none'}): want one"
+            f"group heddle_control has {len(controls)} machines ({', '.join(controls)}): want one, or "
+            "store.postgres in heddle_control_extra, which several controls share"
         )
     for group in ("heddle_routers", "heddle_agents"):
         if not groups.get(group):
@@ -93,6 +100,38 @@ def inventory_problems(hostvars, groups):
         if len(hosts) > 1:
             found.append(f"{' and '.join(hosts)} have one address, {address}: want one machine, one name")
     return found
+
+
+def _shares_store(variables):
+    extra = variables.get("heddle_control_extra") or {}
+    return isinstance(extra, dict) and "postgres" in (extra.get("store") or {})
+
+
+def control_urls(hostvars, hosts):
+    """Where agents and routers reach each control, in the inventory's order."""
+
+    def url(variables):
+        address = str(variables["heddle_address"])
+        shown = f"[{address}]" if ":" in address else address
+        return f"https://{shown}:{variables['heddle_control_port']}"
+
+    return [url(hostvars[host]) for host in hosts]
+
+
+def admin_urls(hostvars, hosts):
+    """Where `heddle` reaches each control: one on its own machine, several at their addresses."""
+
+    def url(variables):
+        listen = str(variables["heddle_admin_listen"])
+        port = listen.rsplit(":", 1)[1]
+        address = str(variables["heddle_address"])
+        shown = f"[{address}]" if ":" in address else address
+        if len(hosts) == 1:
+            shown = "127.0.0.1" if listen.startswith(("0.0.0.0:", "[::]:")) else listen.rsplit(":", 1)[0]
+        return f"https://{shown}:{port}"
+
+    found = [url(hostvars[host]) for host in hosts]
+    return found[0] if len(found) == 1 else found
 
 
 def _host_problems(variables, host):
@@ -453,9 +492,11 @@ class FilterModule:
 
     def filters(self):
         return {
+            "heddle_admin_urls": admin_urls,
             "heddle_archive_name": archive_name,
             "heddle_build_version": build_version,
             "heddle_by_family": by_family,
+            "heddle_control_urls": control_urls,
             "heddle_engine_version": engine_version,
             "heddle_fabrics": fabrics_of,
             "heddle_hardware_problems": hardware_problems,

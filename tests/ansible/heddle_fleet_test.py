@@ -19,6 +19,9 @@ VALUES = {
     "heddle_dists": {"x86_64": "/dist"},
     "heddle_certificate_hosts": [],
     "heddle_control_port": 7443,
+    "heddle_admin_listen": "127.0.0.1:9090",
+    "heddle_operator_tokens": [],
+    "heddle_metrics_tls_listen": "",
     "heddle_control_extra": {},
     "heddle_router_port": 8080,
     "heddle_router_instances": [{"id": 1, "admin_port": 9091}],
@@ -65,6 +68,52 @@ def inventory(**changes):
         "heddle_agents": [name for name in sorted(machines) if name.startswith("gpu")],
     }
     return hostvars, groups
+
+
+class Controls(unittest.TestCase):
+    SHARED = {"heddle_control_extra": {"store": {"postgres": {"address": "db:5432"}}}}
+
+    def two(self, first, second):
+        hostvars, groups = inventory(control_1=first, control_2={"heddle_address": "fd00::2", **second})
+        groups["heddle_control"] = ["control-1", "control-2"]
+        return hostvars, groups
+
+    def test_several_want_one_store(self):
+        found = fleet.inventory_problems(*self.two({}, self.SHARED))
+        self.assertEqual(len(found), 1)
+        self.assertIn("store.postgres in heddle_control_extra", found[0])
+        self.assertEqual(fleet.inventory_problems(*self.two(self.SHARED, self.SHARED)), [])
+
+    def test_none_is_too_few(self):
+        hostvars, groups = inventory()
+        groups["heddle_control"] = []
+        self.assertEqual(fleet.inventory_problems(hostvars, groups), ["group heddle_control has no machine: want at least one"])
+
+    def test_each_is_reached_at_its_address_and_one_alone_where_it_listens(self):
+        hostvars, groups = self.two({}, {})
+        both = groups["heddle_control"]
+        self.assertEqual(
+            fleet.control_urls(hostvars, both), ["https://10.0.0.1:7443", "https://[fd00::2]:7443"]
+        )
+        self.assertEqual(
+            fleet.admin_urls(hostvars, both), ["https://10.0.0.1:9090", "https://[fd00::2]:9090"]
+        )
+        for listen, url in (
+            ("127.0.0.1:9090", "https://127.0.0.1:9090"),
+            ("0.0.0.0:9095", "https://127.0.0.1:9095"),
+            ("10.0.0.1:9090", "https://10.0.0.1:9090"),
+        ):
+            hostvars["control-1"]["heddle_admin_listen"] = listen
+            self.assertEqual(fleet.admin_urls(hostvars, ["control-1"]), url)
+
+
+class Engines(unittest.TestCase):
+    def test_the_version_that_control_sees(self):
+        nodes = json.dumps([{"name": "a", "inventory": {"engines": [{"name": "vllm", "version": "0.11.0"}]}}])
+        self.assertEqual(fleet.engine_version(nodes, "a", "vllm"), "0.11.0")
+        self.assertEqual(fleet.engine_version(nodes, "a", "sglang"), "")
+        self.assertEqual(fleet.engine_version(nodes, "b", "vllm"), "")
+        self.assertEqual(fleet.engine_version("cannot reach control", "a", "vllm"), "")
 
 
 class Inventory(unittest.TestCase):

@@ -36,11 +36,11 @@ export const H100: FixtureNode = {
 const NODES: readonly string[] = ["gpu-a-1", "gpu-a-2", "gpu-b-1"];
 
 /** The groups of a fleet with these nodes; which fabric a node is on, its name says. */
-function groupsOf(nodes: readonly string[]): string {
+function groupsOf(controls: readonly string[], nodes: readonly string[]): string {
   const on = (fabric: string) =>
     nodes.filter((node) => node.startsWith(`gpu-${fabric}-`)).join("\n");
   return `[heddle_control]
-control-1
+${controls.join("\n")}
 
 [heddle_routers]
 router-1
@@ -93,6 +93,10 @@ export interface FleetOptions {
   readonly catalog: string;
   /** Hardware of nodes that have another than eight H100 and two working adapters. */
   readonly hardware?: Readonly<Record<string, FixtureNode>>;
+  /** @default one, "control-1" */
+  readonly controls?: readonly string[];
+  /** Files that each control finds, by path. */
+  readonly files?: Readonly<Record<string, string>>;
   /** Nodes by name, "gpu-a-…" on one fabric and "gpu-b-…" on the other. @default two and one */
   readonly nodes?: readonly string[];
   /** Values that differ from ansible/group_vars/all.yml. */
@@ -141,6 +145,7 @@ async function openAnsible(): Promise<string> {
 export async function fleetOf(lab: Lab, options: FleetOptions): Promise<Fleet> {
   const bin = await openAnsible();
   const nodes = options.nodes ?? NODES;
+  const controls = options.controls ?? ["control-1"];
   const folder = join(lab.folder, "fleet");
   await Deno.mkdir(join(folder, "group_vars"), { recursive: true });
   await Deno.writeTextFile(join(folder, "catalog.yaml"), options.catalog);
@@ -164,15 +169,18 @@ export async function fleetOf(lab: Lab, options: FleetOptions): Promise<Fleet> {
     }),
   );
   await lab.boot(
-    { name: "control-1" },
+    ...controls.map((name) => ({ name })),
     { name: "router-1" },
     ...nodes.map((name) => ({
       name,
       hardware: options.hardware?.[name] ?? H100,
     })),
   );
+  for (const node of lab.nodes.filter(({ name }) => controls.includes(name))) {
+    for (const [path, text] of Object.entries(options.files ?? {})) await node.write(path, text);
+  }
   const hosts = lab.nodes.map(({ name, address }) => `${name} ansible_host=${address}\n`).join("");
-  await Deno.writeTextFile(join(folder, "inventory.ini"), `${hosts}\n${groupsOf(nodes)}`);
+  await Deno.writeTextFile(join(folder, "inventory.ini"), `${hosts}\n${groupsOf(controls, nodes)}`);
   return new Fleet(lab, { folder, bin });
 }
 
@@ -219,15 +227,22 @@ export class Fleet {
     return found;
   }
 
+  /** Runs `heddle` where it is installed: on a control's machine, which of several finds the leader. */
+  async heddle(...args: readonly string[]): Promise<string> {
+    const machine = this.lab.nodes.find(({ name }) => name.startsWith("control-"));
+    if (machine === undefined) throw new Error("There is no control");
+    return await machine.run(["/usr/local/bin/heddle", ...args]);
+  }
+
   /** Control's view of the nodes, by name. */
   async nodes() {
-    const text = await this.node("control-1").run(["/usr/local/bin/heddle", "nodes", "--json"]);
+    const text = await this.heddle("nodes", "--json");
     const nodes = z.array(nodeSchema).parse(JSON.parse(text));
     return nodes.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   async replicas() {
-    const text = await this.node("control-1").run(["/usr/local/bin/heddle", "replicas", "--json"]);
+    const text = await this.heddle("replicas", "--json");
     return z.array(replicaSchema).parse(JSON.parse(text));
   }
 

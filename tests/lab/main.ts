@@ -13,7 +13,7 @@ import { prepareFleet } from "./fleet.ts";
 import { openBase, removeOtherBases } from "./machine/base.ts";
 import { prepareHost } from "./machine/host.ts";
 import { countSteps, formatJunit, formatTable } from "./run/report.ts";
-import { runsHere } from "./machine/runs_here.ts";
+import { runsHere, separates } from "./machine/runs_here.ts";
 import { readResult, type ScenarioResult } from "./run/result.ts";
 import { beginRun, cleanUpAfterOthers, endRun, type RunRecord } from "./run/run_record.ts";
 import { SCENARIOS } from "./scenarios.ts";
@@ -66,16 +66,18 @@ async function openPlace(quick: boolean): Promise<Place> {
 
 async function runCi(): Promise<void> {
   const startedAt = performance.now();
+  const none = (why: string) => report(CI_SCENARIOS.map((name) => skipped(name, why)));
   let place: Place;
   try {
+    const why = await separates();
+    if (why !== undefined) return await none(why);
     place = await openPlace(true);
-    await prepareFleet();
   } catch (error) {
-    return await report(CI_SCENARIOS.map((name) => skipped(name, errorText(error))));
+    return await none(errorText(error));
   }
   const results: ScenarioResult[] = [];
   try {
-    const why = await runsHere(place.base);
+    const why = await runsHere(place.base) ?? await prepareFleet().then(() => undefined, errorText);
     for (const name of CI_SCENARIOS) {
       const ms = performance.now() - startedAt;
       if (why !== undefined) results.push(skipped(name, why));

@@ -2,6 +2,7 @@
 import type { Scenario } from "./scenario.ts";
 import { badRelease } from "./scenarios/bad_release.ts";
 import { certificates } from "./scenarios/certificates.ts";
+import { controls } from "./scenarios/controls.ts";
 import { kills } from "./scenarios/kills.ts";
 import { nodeLoss } from "./scenarios/node_loss.ts";
 import { nodes } from "./scenarios/nodes.ts";
@@ -21,5 +22,6 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   remove_node: removeNode,
   node_loss: nodeLoss,
   kills,
+  controls,
   certificates,
 };

@@ -1,5 +1,5 @@
 /** Every program is killed once, without warning, under traffic: none takes anything with it. */
-import { deepEqual, equal, notEqual, ok } from "node:assert/strict";
+import { deepEqual, equal, match, notEqual, ok } from "node:assert/strict";
 import { type Fleet, fleetOf, GIANT, prepareFleet } from "../fleet.ts";
 import type { Lab } from "../lab.ts";
 import type { Scenario } from "../scenario.ts";
@@ -36,6 +36,22 @@ async function run(lab: Lab): Promise<void> {
       await control.run(["systemctl", "stop", "heddle-control"]);
       await new Promise((later) => setTimeout(later, 60_000));
       await control.run(["systemctl", "start", "heddle-control"]);
+      await settled(fleet);
+    });
+    deepEqual(failures, []);
+    deepEqual(await fleet.ready("giant"), first);
+  });
+  await lab.step("control hangs: systemd ends it, and it comes back", async () => {
+    const failures = await underTraffic(lab, fleet, async () => {
+      const control = fleet.node("control-1");
+      const pid = () => control.sh("systemctl show --property=MainPID --value heddle-control");
+      const hung = await pid();
+      await control.run(["kill", "-STOP", hung]);
+      await waitFor("another process", async () => {
+        const now = await pid();
+        return now !== hung && now !== "0";
+      }, 120_000);
+      match(await control.journal("heddle-control"), /[Ww]atchdog timeout/);
       await settled(fleet);
     });
     deepEqual(failures, []);

@@ -1,5 +1,5 @@
 /** A node leaves the fleet, cleaned and without harm, and comes back; certificates are all renewed. */
-import { deepEqual, equal, notEqual } from "node:assert/strict";
+import { deepEqual, equal, match, notEqual } from "node:assert/strict";
 import { fleetOf, prepareFleet } from "../fleet.ts";
 import type { Lab } from "../lab.ts";
 import type { Scenario } from "../scenario.ts";
@@ -58,6 +58,10 @@ async function run(lab: Lab): Promise<void> {
     await traffic.stop();
     lab.say(`         ${traffic.served} requests, ${traffic.failures.length} failed`);
     deepEqual(traffic.failures, []);
+  });
+  await lab.step("control has forgotten it, and lets its certificates in no more", async () => {
+    equal((await fleet.nodes()).some(({ name }) => name === NODE), false);
+    match(await fleet.heddle("ca", "struck"), new RegExp(`agent/${NODE}`));
   });
   await lab.step("nothing of Heddle is left on it but weights", async () => {
     const left = await fleet.node(NODE).sh(

@@ -35,24 +35,45 @@ export class PostgresServer implements AsyncDisposable {
   #process: Deno.ChildProcess | undefined;
   #frozen: number[] = [];
   readonly #tls: boolean;
+  readonly #address: string;
 
-  private constructor(where: { folder: string; binaries: string; port: number; tls: boolean }) {
+  private constructor(
+    where: { folder: string; binaries: string; port: number; tls: boolean; address: string },
+  ) {
+    this.#address = where.address;
     this.#folder = where.folder;
     this.#binaries = where.binaries;
     this.port = where.port;
     this.#tls = where.tls;
   }
 
-  /** Makes a cluster and starts it. With `tls`, its certificate and key as PEM. */
+  /**
+   * Makes a cluster and starts it. With `tls`, its certificate and key as PEM. With `beyond`, it also
+   * serves that network, on that address.
+   */
   static async start(
-    options: { tls?: { cert: string; key: string }; password?: string } = {},
+    options: {
+      tls?: { cert: string; key: string };
+      password?: string;
+      beyond?: { address: string; network: string };
+    } = {},
   ): Promise<PostgresServer> {
     const binaries = postgresBinaries();
     if (binaries === undefined) throw new Error("PostgreSQL is not installed");
     const folder = await Deno.makeTempDir({ prefix: "heddle-postgres-" });
     const port = freePort();
-    const server = new PostgresServer({ folder, binaries, port, tls: options.tls !== undefined });
+    const server = new PostgresServer({
+      folder,
+      binaries,
+      port,
+      tls: options.tls !== undefined,
+      address: options.beyond?.address ?? "127.0.0.1",
+    });
     await server.#initialise(options);
+    if (options.beyond !== undefined) {
+      const line = `hostssl all all ${options.beyond.network} scram-sha-256\n`;
+      await Deno.writeTextFile(`${folder}/data/pg_hba.conf`, line, { append: true });
+    }
     await server.resume();
     return server;
   }
@@ -74,7 +95,7 @@ export class PostgresServer implements AsyncDisposable {
       ["-D", `${this.#folder}/data`],
       ["-p", `${this.port}`],
       ["-k", this.#folder],
-      ["-c", "listen_addresses=127.0.0.1"],
+      ["-c", `listen_addresses=${this.#address}`],
       // What it writes matters to nobody after the test.
       ["-c", "fsync=off"],
       ...(this.#tls
@@ -125,7 +146,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   async #answers(): Promise<boolean> {
-    const args = ["-q", "-h", "127.0.0.1", "-p", `${this.port}`];
+    const args = ["-q", "-h", this.#address, "-p", `${this.port}`];
     return (await new Deno.Command(`${this.#binaries}/pg_isready`, { args }).output()).success;
   }
 
