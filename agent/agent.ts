@@ -111,16 +111,7 @@ export async function buildAgent(
     shim,
     user: config.engine_user,
   });
-  const installs: EngineInstalls = openInstalls({
-    config: config.engine_installs,
-    launcher: config.launcher,
-    stateDirectory: config.state_directory,
-    shim,
-    program: options.install,
-    makeHandle,
-    now: Date.now,
-    onChange: () => engines.again(),
-  });
+  const installs: EngineInstalls = installsOf(options, () => engines.again());
   await installs.open();
   const engines: EngineVersions = engineVersions(options, store, {
     onChange: () => listeners.onEngines(),
@@ -179,6 +170,19 @@ export async function buildAgent(
     installs,
   });
   return { supervisor, engines, report, store, launcher, usage, weights, installs };
+}
+
+function installsOf({ config, shim, install }: AgentOptions, onChange: () => void): EngineInstalls {
+  return openInstalls({
+    config: config.engine_installs,
+    launcher: config.launcher,
+    stateDirectory: config.state_directory,
+    shim,
+    program: install,
+    makeHandle,
+    now: Date.now,
+    onChange,
+  });
 }
 
 function weightsOf({ config, shim, fetch }: AgentOptions, onChange: () => void): NodeWeights {

@@ -4,7 +4,7 @@ import { HeddleError } from "@heddle/proto/error";
 import { type Address, isLoopback, parseAddress } from "@heddle/common/address";
 import { duration, parseDurationMs } from "@heddle/common/duration";
 import { IDENTITY_NAME } from "@heddle/common/identity";
-import { enginesSchema, type WantedEngine, wantedEngines } from "./core/engines_wanted.ts";
+import { enginesSchema, type WantedEngine, wantedEngines } from "./core/catalog/engines_wanted.ts";
 import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
 import { DEFAULT_TIMINGS, type Timings } from "./core/timings.ts";
 import type { IssuingFiles } from "./edge/identity/renewal.ts";
@@ -170,7 +170,7 @@ export interface Settings {
   /** Undefined: SQLite in `stateDirectory`. */
   readonly postgres: PostgresFiles | undefined;
   /** Undefined: no word on engines. */
-  readonly engines?: readonly WantedEngine[] | undefined;
+  readonly engines?: readonly WantedEngine[];
   readonly usage: UsageSettings;
   readonly leaseMs: number;
   readonly timings: Timings;
@@ -197,7 +197,7 @@ export function settingsOf(config: Config): Settings {
     catalogFile: config.catalog_file,
     stateDirectory: config.state_directory,
     postgres: postgresFilesOf(config.store.postgres),
-    engines: wantedEngines(config.engines),
+    ...(config.engines === undefined ? {} : { engines: wantedEngines(config.engines) }),
     usage: usageSettingsOf(config.usage),
     leaseMs: ms(config.timing.lease),
     timings: timingsOf(config.timing),

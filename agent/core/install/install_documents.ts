@@ -23,13 +23,12 @@ const requestSchema = z.object({
   seconds_max: z.number().default(3_600),
 });
 export type InstallRequest = z.output<typeof requestSchema>;
-export type InstallRequestInput = z.input<typeof requestSchema>;
 
 export function decodeInstallRequest(text: string): InstallRequest {
   return requestSchema.parse(JSON.parse(text));
 }
 
-export const INSTALL_REASONS = [
+const INSTALL_REASONS = [
   /** Not for this machine: another try cannot help. */
   "unsupported",
   "no_digest",

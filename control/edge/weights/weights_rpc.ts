@@ -156,10 +156,11 @@ function anyNode(world: World, source: string): string {
 }
 
 function couldRun({ connected, inventory }: Node, model: Model): boolean {
-  return connected && model.profiles.some(({ gpu_class: gpuClass, engine }) =>
-    inventory.engines.some(({ name }) => name === engine) &&
-    (gpuClass === undefined || inventory.gpus.some((gpu) => gpu.gpuClass === gpuClass))
-  );
+  return connected &&
+    model.profiles.some(({ gpu_class: gpuClass, engine }) =>
+      inventory.engines.some(({ name }) => name === engine) &&
+      (gpuClass === undefined || inventory.gpus.some((gpu) => gpu.gpuClass === gpuClass))
+    );
 }
 
 function modelOf(world: World, nameOrAlias: string): Model {

@@ -13,7 +13,9 @@ const engineSchema = z.strictObject({
       "llama.cpp: where the releases' JSON is, or a folder on the nodes with it; left out: GitHub",
     ),
   index: z.string().refine(isPlace, "want an address or an absolute path").optional()
-    .describe("Python: an index of packages, or a folder of wheels on the nodes; left out: uv's own"),
+    .describe(
+      "Python: an index of packages, or a folder of wheels on the nodes; left out: uv's own",
+    ),
   packages: z.array(z.string().min(1)).default([])
     .describe('Python: what is installed besides, as in "torch==2.9.0"'),
   package_index: z.boolean().default(false)
@@ -30,11 +32,9 @@ export interface WantedEngine {
   readonly packages: string[];
 }
 
-/** One for each version. Undefined where the configuration has no word on engines. */
-export function wantedEngines(
-  engines: z.output<typeof enginesSchema> | undefined,
-): readonly WantedEngine[] | undefined {
-  return engines?.flatMap(({ name, versions, releases, index, packages, package_index }) => {
+/** One for each version. */
+export function wantedEngines(engines: z.output<typeof enginesSchema>): readonly WantedEngine[] {
+  return engines.flatMap(({ name, versions, releases, index, packages, package_index }) => {
     const archive = name === "llamacpp" && !package_index;
     return versions.map((version) => ({
       name,
