@@ -38,12 +38,14 @@ export function openInstalls(options: OpenInstallsOptions): EngineInstalls {
     program: config.program ?? options.program,
     makeHandle: options.makeHandle,
     settingsOf: () => ({}),
-    environmentOf: () => ({
+    environmentOf: (_handle, request) => ({
       PATH: "/usr/local/bin:/usr/bin:/bin",
       ...config.env,
       HEDDLE_INSTALL_INTO: into,
       HEDDLE_INSTALL_UV: uv,
-      ...(ca_file === undefined ? {} : { HEDDLE_INSTALL_READ: ca_file }),
+      // A folder that stands in for a server is read too.
+      HEDDLE_INSTALL_READ: [ca_file, request["releases"]]
+        .filter((path) => typeof path === "string" && path.startsWith("/")).join(","),
     }),
   });
   return new EngineInstalls({

@@ -50,7 +50,10 @@ export interface RunsOptions<Request, Report extends { readonly kind: string }> 
   /** Absolute path of the program. */
   readonly program: string;
   /** The environment of a run of that handle. */
-  readonly environmentOf: (handle: string) => Record<string, string>;
+  readonly environmentOf: (
+    handle: string,
+    request: Readonly<Record<string, unknown>>,
+  ) => Record<string, string>;
   /** What its request has besides, which depends on the handle too. */
   readonly settingsOf: (handle: string) => Readonly<Record<string, unknown>>;
   /** A name that no run ever had. */
@@ -77,7 +80,7 @@ export class ProgramRuns<Request, Report extends { readonly kind: string }> {
     await Deno.mkdir(directory, { recursive: true, mode: 0o700 });
     const text = JSON.stringify({ ...request, ...settingsOf(handle) });
     await writeFileAtomic(join(directory, REQUEST_FILE), text);
-    const env = { ...environmentOf(handle), [language.variable]: text };
+    const env = { ...environmentOf(handle, request), [language.variable]: text };
     const process = await launcher.start({
       name: "run",
       handle,

@@ -1,0 +1,85 @@
+/** A real uv, where HEDDLE_TEST_UV names one, and wheels that the test makes. */
+import { equal, match, ok, rejects } from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { decodeInstallRequest, InstallError } from "../../core/install/install_documents.ts";
+import { installVenv } from "./install_venv.ts";
+
+const SHIM = fileURLToPath(new URL("../../../bin/heddle-shim", import.meta.url));
+const uv = Deno.env.get("HEDDLE_TEST_UV");
+
+/** A wheel of that name whose program prints its version. */
+const WHEEL = `
+import sys, zipfile
+folder, name, version = sys.argv[1:]
+info = f"{name}-{version}.dist-info"
+with zipfile.ZipFile(f"{folder}/{name}-{version}-py3-none-any.whl", "w") as wheel:
+    wheel.writestr(f"tiny_{name}.py", f"def main():\\n    print('{name} {version}')\\n")
+    wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
+    wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    wheel.writestr(f"{info}/entry_points.txt", f"[console_scripts]\\n{name} = tiny_{name}:main\\n")
+    wheel.writestr(f"{info}/RECORD", "")
+`;
+
+function request(into: string, index: string, changes: Record<string, unknown> = {}) {
+  return decodeInstallRequest(JSON.stringify({
+    engine: "vllm",
+    version: "0.0.1",
+    into,
+    index,
+    uv: uv ?? "/nowhere/uv",
+    arch: Deno.build.arch,
+    shim: SHIM,
+    ...changes,
+  }));
+}
+
+const how = { say: () => {}, signal: new AbortController().signal, retryMs: 5 };
+
+Deno.test("installVenv() says where uv is missing", async () => {
+  const into = await Deno.makeTempDir();
+  try {
+    await rejects(
+      installVenv(request(into, "", { uv: "/nowhere/uv" }), how),
+      (error: unknown) => error instanceof InstallError && error.reason === "uv_missing",
+    );
+  } finally {
+    await Deno.remove(into, { recursive: true });
+  }
+});
+
+Deno.test({
+  name: "installVenv() makes an environment for each version, side by side",
+  ignore: uv === undefined,
+  async fn() {
+    const root = await Deno.makeTempDir();
+    const [into, wheels] = [join(root, "engines"), join(root, "wheels")];
+    await Deno.mkdir(wheels);
+    try {
+      const python = await new Deno.Command("python3", {
+        args: ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+      }).output();
+      const version = new TextDecoder().decode(python.stdout).trim();
+      for (const each of ["0.0.1", "0.0.2"]) {
+        await new Deno.Command("python3", { args: ["-c", WHEEL, wheels, "vllm", each] }).output();
+        const installed = await installVenv(
+          request(into, wheels, { version: each, python: version }),
+          how,
+        );
+        equal(installed.version, each);
+        match(installed.path, new RegExp(`/vllm-${each}/bin/vllm$`));
+      }
+      equal([...Deno.readDirSync(into)].filter(({ name }) => name.startsWith("vllm-")).length, 2);
+      await rejects(
+        installVenv(request(into, wheels, { version: "9.9.9", python: version }), how),
+        (error: unknown) => {
+          ok(error instanceof InstallError);
+          equal(error.reason, "unsupported", error.message);
+          return true;
+        },
+      );
+    } finally {
+      await Deno.remove(root, { recursive: true });
+    }
+  },
+});
