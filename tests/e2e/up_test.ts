@@ -11,6 +11,8 @@ Deno.test("up prints how to use it, Ctrl-C stops all it started, and a second up
     match(heddle.output, /curl http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions/, turn);
     match(heddle.output, /new OpenAI\(/);
     match(heddle.output, /task ctl nodes/);
+    const console = /Console +(http:\S+)/.exec(heddle.output)?.[1] ?? "";
+    match(await (await fetch(console)).text(), /<title>Heddle<\/title>/);
     const [replica] = await heddle.replicas();
     const engine = replica?.shards[0]?.pid ?? 0;
     ok(await isAlive(engine), `engine ${engine}`);
