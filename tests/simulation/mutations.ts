@@ -91,6 +91,11 @@ export const MUTATIONS: readonly Mutation[] = [
       file: "observing/registered.ts",
       find: "return ours ? world :",
       put: "return highest.term >= 0 || ours ? world :",
+    }, {
+      // What routers follow tells of it too.
+      file: "observing/router.ts",
+      find: "compareRevisions(applied, world) > 0 ?",
+      put: "compareRevisions(applied, world) > 0 && now < 0 ?",
     }],
   },
   {
