@@ -101,8 +101,8 @@ async function layOut(program: Program, launchers: Launchers, folder: string): P
   const { permissions } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
   ok(permissions[program.room]);
   await Deno.writeTextFile(join(folder, "deno.json"), JSON.stringify({ permissions }));
-  await Deno.mkdir(join(folder, program.room));
-  await Deno.writeTextFile(join(folder, program.room, "main.ts"), PROBE);
+  await Deno.mkdir(join(folder, program.folder), { recursive: true });
+  await Deno.writeTextFile(join(folder, program.folder, "main.ts"), PROBE);
   return launcher;
 }
 
