@@ -53,15 +53,19 @@ export class TenancyFile {
 
   /** Keeps a message that has been applied. */
   save(message: WatchResponse, receivedAtMs: number): void {
-    const frame = frameOf(message, receivedAtMs);
     if (!message.snapshot) {
       this.#frames = [];
-      this.#then(() => this.#append(frame, message.removedKeys.length > 0));
+      const sync = message.removedKeys.length > 0;
+      this.#then(() => this.#append(frameOf(message, receivedAtMs), sync));
       return;
     }
-    this.#frames.push(frame);
-    if (!message.snapshotEnd) return;
     const frames = this.#frames;
+    this.#then(async () => {
+      // A thousand keys take their time to read, and then to write: others may run in between.
+      await turn();
+      frames.push(frameOf(message, receivedAtMs));
+    });
+    if (!message.snapshotEnd) return;
     this.#frames = [];
     this.#then(() => this.#replace(frames));
   }
@@ -94,7 +98,7 @@ export class TenancyFile {
     for (const [frame, receivedAtMs] of framesOf(bytes.subarray(HEAD.length))) {
       yield { message: fromBinary(WatchResponseSchema, frame), receivedAtMs };
       // A message holds a thousand keys; between two of them others may run.
-      await new Promise((resolve) => setTimeout(resolve, 0));
+      await turn();
     }
   }
 
@@ -184,6 +188,10 @@ function* framesOf(bytes: Uint8Array): Generator<[frame: Uint8Array, receivedAtM
     yield [bytes.subarray(start, end), view.getFloat64(at + 4)];
     at = end;
   }
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
 function startsWith(bytes: Uint8Array, head: Uint8Array): boolean {
