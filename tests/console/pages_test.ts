@@ -107,6 +107,10 @@ Deno.test({
     });
 
     await t.step("nothing that a node, an engine or a model says is markup", async () => {
+      const decision = JSON.stringify(JSON.stringify({ node: "late", reason: INJECTION }));
+      await page.evaluate(`fetch("/console/rpc/heddle.v1.AdminService/Cordon", {
+        method: "POST", headers: { "content-type": "application/json" }, body: ${decision},
+      })`);
       for (const path of ["nodes", "models", "nodes/alone", "logs/node/alone", "events"]) {
         await page.goto(`${stage.url}#/${path}`);
         await page.locator("main:has-text('onerror')").waitFor();

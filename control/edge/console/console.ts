@@ -73,6 +73,8 @@ export function consoleHandler(options: ConsoleOptions): ConsoleHandler {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
     const answer = async () => {
       const url = new URL(request.url ?? "/", "http://console");
+      // A call that this version does not know is not found, as it was before there was a console.
+      if (!/^\/(?:console(?:\/|$)|$)/.test(url.pathname)) throw nothingHere();
       demandOwnPage(request, door);
       if (sendFile(request, response, url.pathname)) return;
       if (await session(request, response, { url, options, door })) return;
@@ -85,7 +87,7 @@ export function consoleHandler(options: ConsoleOptions): ConsoleHandler {
         return rpc(request, response);
       }
       const route = routes[`${request.method} ${url.pathname}`];
-      if (route === undefined) throw new HeddleError("not_found", "There is nothing here");
+      if (route === undefined) throw nothingHere();
       await route(request, response, { url, holder, canLogOut: door.known === undefined });
     };
     answer().catch((error: unknown) => {
@@ -94,6 +96,10 @@ export function consoleHandler(options: ConsoleOptions): ConsoleHandler {
       else response.end();
     });
   };
+}
+
+function nothingHere(): HeddleError {
+  return new HeddleError("not_found", "There is nothing here");
 }
 
 function demandOwnPage(request: WebRequest, door: Door): void {

@@ -104,6 +104,9 @@ Deno.test("nobody gets anything but the page without logging in", async () => {
   for (const path of [`${RPC}/ListNodes`, "/console/preview", "/console/chat"]) {
     equal(await statusOf(site.post(path, {})), 401, path);
   }
+  for (const path of ["/heddle.v1.AdminService/OfTomorrow", "/consoles", "/favicon.ico"]) {
+    equal(await statusOf(site.post(path, {})), 404, path);
+  }
   equal(await statusOf(site.post("/console/login", { token: "guessed" })), 401);
   equal(await statusOf(site.post("/console/login", "no object")), 401);
   const forged = { cookie: `heddle_console=${await sha256("secret-admin")}.9999999999.00` };
