@@ -66,7 +66,8 @@ export function demandsOf(
       scopeId: scope.id,
       dimension: "concurrent",
       wanted,
-      held: slots.share,
+      // What is in use cannot be another's, whatever the share has come to meanwhile.
+      held: Math.max(slots.share, slots.used),
       credit: 0,
       returned: 0,
       missing,
