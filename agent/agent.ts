@@ -111,12 +111,7 @@ export async function buildAgent(
     shim,
     user: config.engine_user,
   });
-  const installs: EngineInstalls = installsOf(options, () => engines.again());
-  await installs.open();
-  const engines: EngineVersions = engineVersions(options, store, {
-    onChange: () => listeners.onEngines(),
-    installed: () => installs.installed,
-  });
+  const { installs, engines } = await enginesOf(options, store, () => listeners.onEngines());
   const bootId = await readBootId(shim);
   const discovery = createDiscovery({
     ...discoveryOptions(options, address),
@@ -170,6 +165,14 @@ export async function buildAgent(
     installs,
   });
   return { supervisor, engines, report, store, launcher, usage, weights, installs };
+}
+
+async function enginesOf(options: AgentOptions, store: ShardStore, onChange: () => void) {
+  const installs: EngineInstalls = installsOf(options, () => engines.again());
+  await installs.open();
+  const installed = () => installs.installed;
+  const engines: EngineVersions = engineVersions(options, store, { onChange, installed });
+  return { installs, engines };
 }
 
 function installsOf({ config, shim, install }: AgentOptions, onChange: () => void): EngineInstalls {
