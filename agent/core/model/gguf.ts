@@ -85,8 +85,37 @@ function factsOf(values: ReadonlyMap<string, unknown>): ModelFacts {
     kvHeads,
     headDim,
     contextMax: of("context_length"),
+    dtype: fileType(values.get("general.file_type")),
     kvBytesPerToken: plain ? kvBytes({ layers, kvHeads, headDim }) : undefined,
   });
+}
+
+/** How most of its tensors are stored, by the numbers that llama.cpp gives them. */
+const FILE_TYPES: Readonly<Record<number, string>> = {
+  0: "F32",
+  1: "F16",
+  2: "Q4_0",
+  3: "Q4_1",
+  7: "Q8_0",
+  8: "Q5_0",
+  9: "Q5_1",
+  10: "Q2_K",
+  11: "Q3_K_S",
+  12: "Q3_K_M",
+  13: "Q3_K_L",
+  14: "Q4_K_S",
+  15: "Q4_K_M",
+  16: "Q5_K_S",
+  17: "Q5_K_M",
+  18: "Q6_K",
+  25: "IQ4_NL",
+  30: "IQ4_XS",
+  32: "BF16",
+  38: "MXFP4",
+};
+
+function fileType(value: unknown): string | undefined {
+  return typeof value === "number" ? FILE_TYPES[value] : undefined;
 }
 
 class Reader {
