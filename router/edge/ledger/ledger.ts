@@ -116,6 +116,7 @@ export class Ledger {
   /** Writes what is left and waits for what is being sent. After `run` has ended. */
   async flush(): Promise<void> {
     await this.#write();
+    this.#seal();
     this.#send();
     await this.#sending;
     await this.#syncing;
@@ -177,6 +178,7 @@ export class Ledger {
 
   #seal(): void {
     if (this.#open === undefined) return;
+    if (this.#open.file !== undefined) this.#options.folder.close(this.#open.file);
     this.#waiting.push(this.#open);
     this.#open = undefined;
     const warm = this.#waiting.filter(({ file, entries }) =>

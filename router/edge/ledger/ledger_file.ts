@@ -24,6 +24,8 @@ export interface LedgerEntry {
 export interface LedgerFile {
   readonly path: string;
   bytes: number;
+  /** While it is appended to. */
+  open: Deno.FsFile | undefined;
 }
 
 export interface ReadLedger {
@@ -48,7 +50,7 @@ export class LedgerFolder {
       for await (const { name, isFile } of Deno.readDir(this.#folder)) {
         if (!isFile || !NAME.test(name)) continue;
         const path = join(this.#folder, name);
-        found.push({ path, bytes: (await Deno.stat(path)).size });
+        found.push({ path, bytes: (await Deno.stat(path)).size, open: undefined });
       }
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -60,7 +62,7 @@ export class LedgerFolder {
   create(): LedgerFile {
     const time = String(Date.now()).padStart(15, "0");
     const name = `usage-${time}-${crypto.randomUUID().slice(0, 8)}.jsonl`;
-    return { path: join(this.#folder, name), bytes: 0 };
+    return { path: join(this.#folder, name), bytes: 0, open: undefined };
   }
 
   /**
@@ -68,25 +70,27 @@ export class LedgerFolder {
    * may, until `sync`.
    */
   async append(file: LedgerFile, lines: Uint8Array): Promise<void> {
-    if (file.bytes === 0) await Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    const open = await Deno.open(file.path, {
-      write: true,
-      create: true,
-      append: true,
-      mode: 0o600,
-    });
-    try {
-      const head = file.bytes === 0 ? HEAD : new Uint8Array(0);
-      for (const part of [head, lines]) {
-        for (let rest = part; rest.length > 0;) {
-          const written = await open.write(rest);
-          file.bytes += written;
-          rest = rest.subarray(written);
-        }
-      }
-    } finally {
-      open.close();
+    if (file.open === undefined) {
+      await Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      file.open = await Deno.open(file.path, {
+        write: true,
+        create: true,
+        append: true,
+        mode: 0o600,
+      });
     }
+    // One write where it can be: until it is done, a kill would lose what it holds.
+    for (let rest = file.bytes === 0 ? withHead(lines) : lines; rest.length > 0;) {
+      const written = await file.open.write(rest);
+      file.bytes += written;
+      rest = rest.subarray(written);
+    }
+  }
+
+  /** Nothing more is appended. */
+  close(file: LedgerFile): void {
+    file.open?.close();
+    file.open = undefined;
   }
 
   /** Waits until what was appended is on disk. */
@@ -137,6 +141,13 @@ export class LedgerFolder {
 }
 
 const HEAD = new TextEncoder().encode(`${JSON.stringify({ heddle_usage: VERSION })}\n`);
+
+function withHead(lines: Uint8Array): Uint8Array {
+  const all = new Uint8Array(HEAD.length + lines.length);
+  all.set(HEAD);
+  all.set(lines, HEAD.length);
+  return all;
+}
 
 export function linesOf(entries: readonly LedgerEntry[]): Uint8Array {
   const lines = entries.map(({ record, endedAtMs }) =>
