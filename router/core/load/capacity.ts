@@ -92,14 +92,14 @@ function settledAt(requests: number, last: Heard | undefined): Capacity {
   return { requests: limit, limit, step: STEP_FIRST, settled: LOOKS_SETTLED, last };
 }
 
-/** More was tried, and it only waits: the known limit, which holds. */
+/** More was tried and is there, but no more of it runs: the known limit, which holds. */
 function triedInVain(
   { requests, limit }: Capacity,
-  { running, waiting }: Heard,
+  { running, waiting, inFlight }: Heard,
 ): number | undefined {
   if (limit === undefined || requests <= limit || running === undefined) return undefined;
-  const more = running > limit * (1 + SAME_SHARE / 2);
-  return !more && (waiting ?? 0) >= WAITING_MIN ? limit : undefined;
+  if (running > limit * (1 + SAME_SHARE / 2)) return undefined;
+  return (waiting ?? 0) >= WAITING_MIN || inFlight >= Math.floor(requests) ? limit : undefined;
 }
 
 /** How many the engine runs when it is full; undefined when it is not. */

@@ -7,8 +7,8 @@ import type { Candidate, Wanted } from "../candidate.ts";
 import { overloaded } from "../overloaded.ts";
 import { rendezvous } from "../../affinity/rendezvous.ts";
 
-/** What a replica is worth that only ought to have it. */
-const SEED = 0.1;
+/** What a replica is worth that only ought to have it: enough among equals, and less than any load. */
+const SEED = 0.04;
 /** Of a short prompt little can be saved, wherever it goes. */
 const TOKENS = 128;
 
