@@ -6,7 +6,7 @@ import { HeddleError } from "@heddle/proto/error";
 import { formatIdentity, shownCertificate } from "./identity.ts";
 import { isLoopback } from "./address.ts";
 import type { TlsMaterial } from "./mtls_files.ts";
-import { RpcSession } from "./rpc_session.ts";
+import { RpcSession } from "./rpc/session.ts";
 
 /** A machine without power answers nothing at all, and the system would try it for two minutes. */
 const CONNECT_MS_MAX = 5_000;

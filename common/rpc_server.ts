@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import http2 from "node:http2";
-import type { Socket } from "node:net";
+import net, { type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import {
   type ConnectError,
@@ -27,18 +27,12 @@ import {
 } from "./identity.ts";
 import { logger } from "./log.ts";
 import type { TlsMaterial } from "./mtls_files.ts";
-import { CERTIFICATE_REFUSED } from "./rpc_session.ts";
+import { WatchedSession } from "./rpc/watched_session.ts";
 
 const log = logger("rpc");
 
-/** How often each side of a connection pings, and how long an answer may take. */
-const PING_INTERVAL_MS = 10_000;
-
 /** Who connects and says nothing holds a socket; two minutes, the default, are long for that. */
 const HANDSHAKE_MS_MAX = 10_000;
-
-/** Long enough to tell a peer why its connection ends. No call is served meanwhile. */
-const GOODBYE_MS = 100;
 
 /** Largest message that is read: a registration with 100,000 weights files has some 20 MiB. */
 const READ_BYTES_MAX = 64 * 1_024 * 1_024;
@@ -108,19 +102,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
       `Cannot listen on ${formatAddress(listen)}: without TLS only loopback is allowed`,
     );
   }
-  const handler = guarded(connectNodeAdapter({
-    routes: options.routes,
-    ...(options.fallback === undefined ? {} : { fallback: fallbackOf(options, options.fallback) }),
-    contextValues: (request) => createContextValues().set(PEER, peerOf(request)),
-    interceptors: [
-      answerErrors,
-      demandCertificate(options),
-      demandRole(options.roles),
-      ...options.interceptors ?? [],
-    ],
-    acceptCompression: [],
-    readMaxBytes: READ_BYTES_MAX,
-  }));
+  const handler = handlerOf(options);
   const secure = tls === undefined ? undefined : http2.createSecureServer(
     {
       ...secureOptions(tls),
@@ -131,18 +113,23 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     handler,
   );
   const server = secure ?? http2.createServer(handler);
-  const sessions = new Map<http2.ServerHttp2Session, { stop(): void }>();
+  const sessions = new Set<WatchedSession>();
   const judge = secure === undefined
     ? () => {}
-    : (session: http2.ServerHttp2Session) => endRefused(session, options);
+    : (watch: WatchedSession) => endRefused(watch, options);
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
   });
   server.on("session", (session: http2.ServerHttp2Session) => {
-    sessions.set(session, watchSession(session, { judge, ended: () => sessions.delete(session) }));
-    judge(session);
+    const watch = new WatchedSession(session, {
+      judge,
+      socket: () => socketOf(session, sockets),
+      ended: () => sessions.delete(watch),
+    });
+    sessions.add(watch);
+    judge(watch);
   });
   // A refused handshake is the peer's business; without a handler it would end the process.
   server.on("tlsClientError", (error: Error) => log.warning("TLS handshake refused", { error }));
@@ -156,14 +143,33 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
       secure?.setSecureContext(secureOptions(next));
     },
     peers: () =>
-      secure === undefined ? [] : [...sessions.keys()].filter((session) => !session.destroyed)
-        .map(({ socket }) => shownCertificate(tlsOf(socket).getPeerCertificate()))
-        .filter((shown) => shown !== undefined),
+      secure === undefined
+        ? []
+        : [...sessions].map(({ session }) => session).filter((session) => !session.destroyed)
+          .map(({ socket }) => shownCertificate(tlsOf(socket).getPeerCertificate()))
+          .filter((shown) => shown !== undefined),
     recheck() {
-      for (const session of sessions.keys()) judge(session);
+      for (const watch of sessions) judge(watch);
     },
     close: (graceMs) => closeServer(server, { sessions, sockets }, graceMs),
   };
+}
+
+/** Answers calls, once it is known who asks. */
+function handlerOf(options: RpcServerOptions): HttpHandler {
+  return guarded(connectNodeAdapter({
+    routes: options.routes,
+    ...(options.fallback === undefined ? {} : { fallback: fallbackOf(options, options.fallback) }),
+    contextValues: (request) => createContextValues().set(PEER, peerOf(request)),
+    interceptors: [
+      answerErrors,
+      demandCertificate(options),
+      demandRole(options.roles),
+      ...options.interceptors ?? [],
+    ],
+    acceptCompression: [],
+    readMaxBytes: READ_BYTES_MAX,
+  }));
 }
 
 // TLS 1.3 is repeated wherever a context is made: one made without it would allow 1.2 again.
@@ -191,18 +197,16 @@ function bind(server: http2.Http2Server | http2.Http2SecureServer, listen: Addre
 }
 
 // Deno knows no revocation, and a certificate is not looked at again once the handshake is over.
-function endRefused(session: http2.ServerHttp2Session, options: RpcServerOptions): void {
-  if (session.destroyed || session.closed) return;
+function endRefused(watch: WatchedSession, options: RpcServerOptions): void {
+  const { session } = watch;
+  if (session.destroyed || session.closed || watch.refused) return;
   const socket = tlsOf(session.socket);
   const shown = shownCertificate(socket.getPeerCertificate());
   const why = refusalOf(shown, socket.authorized, options);
   if (why === undefined) return;
   const who = shown?.identity === undefined ? "nobody of ours" : formatIdentity(shown.identity);
   log.warning("Connection ended: its certificate is not good", { who, serial: shown?.serial, why });
-  // The code tells the peer why, so that it can say so in its log.
-  session.goaway(CERTIFICATE_REFUSED);
-  const timer = setTimeout(() => session.destroy(), GOODBYE_MS);
-  session.on("close", () => clearTimeout(timer));
+  watch.refuse();
 }
 
 function refusalOf(
@@ -216,56 +220,35 @@ function refusalOf(
   return refuses?.(shown);
 }
 
-function watchSession(
-  session: http2.ServerHttp2Session,
-  { judge, ended }: { judge: (session: http2.ServerHttp2Session) => void; ended: () => void },
-): { stop(): void } {
-  let outstanding = false;
-  const stop = () => {
-    clearInterval(timer);
-    ended();
-  };
-  const timer = setInterval(() => {
-    // One whose connection a browser closed is destroyed without ever saying that it is closed.
-    if (session.destroyed) return stop();
-    judge(session);
-    if (session.destroyed) return;
-    if (outstanding) {
-      session.destroy();
-      return;
-    }
-    outstanding = true;
-    try {
-      session.ping(() => outstanding = false);
-    } catch {
-      session.destroy();
-    }
-  }, PING_INTERVAL_MS);
-  // Clients that cancel a call end their session with an error here; it needs a handler.
-  session.on("error", (error: Error) => log.debug("session ended", { error }));
-  session.on("close", stop);
-  return { stop };
-}
-
 async function closeServer(
   server: http2.Http2Server | http2.Http2SecureServer,
-  open: {
-    sessions: ReadonlyMap<http2.ServerHttp2Session, { stop(): void }>;
-    sockets: ReadonlySet<Socket>;
-  },
+  open: { sessions: ReadonlySet<WatchedSession>; sockets: ReadonlySet<Socket> },
   graceMs: number,
 ): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  for (const session of open.sessions.keys()) session.close();
+  // Past node:http2's own, which says GOAWAY on every connection.
+  const closed = new Promise<void>((resolve) =>
+    net.Server.prototype.close.call(server, () => resolve())
+  );
+  for (const session of [...open.sessions]) session.drain();
   const timer = setTimeout(() => {
-    for (const session of open.sessions.keys()) session.destroy();
+    for (const session of [...open.sessions]) session.end();
     // A session that is destroyed may leave its connection open, and a peer that never said
     // anything has none: either would keep the listener from ever having closed.
     for (const socket of open.sockets) socket.destroy();
   }, graceMs);
   await closed;
   clearTimeout(timer);
-  for (const watch of [...open.sessions.values()]) watch.stop();
+  for (const watch of [...open.sessions]) watch.stop();
+}
+
+/** The connection below a session, which node:http2 itself does not let out of its hands. */
+function socketOf(
+  { socket: { remoteAddress, remotePort } }: http2.ServerHttp2Session,
+  sockets: ReadonlySet<Socket>,
+): Socket | undefined {
+  return [...sockets].findLast((socket) =>
+    socket.remotePort === remotePort && socket.remoteAddress === remoteAddress
+  );
 }
 
 /** Who shows a certificate that is not good is a peer without one. */
@@ -283,7 +266,7 @@ function fallbackOf(
 }
 
 /** One request that a handler fails on must not end the process, and with it everyone's streams. */
-function guarded(handler: NodeHandlerFn): NodeHandlerFn {
+function guarded(handler: HttpHandler): HttpHandler {
   return (request, response) => {
     try {
       handler(request, response);
@@ -293,8 +276,6 @@ function guarded(handler: NodeHandlerFn): NodeHandlerFn {
     }
   };
 }
-
-type NodeHandlerFn = ReturnType<typeof connectNodeAdapter>;
 
 function peerOf(request: IncomingMessage | http2.Http2ServerRequest): Peer {
   const plain = { identity: undefined, certificate: undefined, address: "" };

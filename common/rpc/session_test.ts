@@ -2,9 +2,9 @@ import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { once } from "node:events";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { AgentService } from "@heddle/proto/gen/agent";
-import type { TlsMaterial } from "./mtls_files.ts";
-import { createLeaf, createRoot, type KeyPairPem } from "./pki.ts";
-import { connectRpc } from "./rpc_client.ts";
+import type { TlsMaterial } from "../mtls_files.ts";
+import { createLeaf, createRoot, type KeyPairPem } from "../pki.ts";
+import { connectRpc } from "../rpc_client.ts";
 
 const now = Date.now();
 const HOUR_MS = 3_600_000;

@@ -6,13 +6,14 @@
  * has its listeners for as long as it lives, and a refusal is told as what it is.
  */
 import http2 from "node:http2";
-import type { Socket } from "node:net";
+import net, { type Socket } from "node:net";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
-import { logger } from "./log.ts";
+import { logger } from "../log.ts";
 
 const PING_INTERVAL_MS = 10_000;
+const HTTP_PORT = 80;
 
-/** With this code a listener ends a connection whose certificate is not good any more. */
+/** With this code a listener ends the streams of a connection whose certificate is no good any more. */
 export const CERTIFICATE_REFUSED = http2.constants.NGHTTP2_INADEQUATE_SECURITY;
 
 const log = logger("rpc");
@@ -30,6 +31,7 @@ export class RpcSession {
   /** True once its handshake has ended well on our side. */
   #secured = false;
   #closed = false;
+  #socket: Socket | undefined;
 
   /** `dial` opens a TLS connection; undefined for plaintext. */
   constructor(authority: string, dial: (() => Socket) | undefined) {
@@ -54,9 +56,13 @@ export class RpcSession {
   /** Part of what Connect asks of a session manager. */
   notifyResponseByteRead(): void {}
 
-  /** Ends the connection and every call on it. No other is opened. */
+  /**
+   * Ends the connection and every call on it. No other is opened. Without a GOAWAY, by the connection
+   * alone: on receiving one, Deno 2.9 may end the whole process of the peer (denoland/deno#36788).
+   */
   close(): void {
     this.#closed = true;
+    this.#socket?.destroy();
     this.#session?.destroy(undefined, http2.constants.NGHTTP2_CANCEL);
   }
 
@@ -95,7 +101,9 @@ export class RpcSession {
   #howRefused(error: unknown): string | undefined {
     if (this.#closed || !this.#secured) return undefined;
     const { rawMessage } = ConnectError.from(error);
-    if (rawMessage.endsWith(`error code ${CERTIFICATE_REFUSED}`)) return "the connection was ended";
+    if (rawMessage.endsWith("error code NGHTTP2_INADEQUATE_SECURITY")) {
+      return "the connection was ended";
+    }
     if (this.#heard) return undefined;
     const alert = /received fatal alert: (\w+)/.exec(this.#failure?.message ?? "")?.[1];
     // What was given up here says nothing about the other side.
@@ -120,11 +128,12 @@ export class RpcSession {
     const dial = this.#dial;
     const session = http2.connect(
       this.authority,
-      dial === undefined ? {} : {
+      {
         createConnection: () => {
-          const socket = dial();
+          const socket = dial?.() ?? dialPlain(this.authority);
           socket.once("secureConnect", () => this.#secured = true);
           socket.on("error", (error: Error) => this.#failure ??= error);
+          this.#socket = socket;
           return socket;
         },
       },
@@ -148,6 +157,11 @@ export class RpcSession {
       });
     });
   }
+}
+
+function dialPlain(authority: string): Socket {
+  const { hostname, port } = new URL(authority);
+  return net.connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || HTTP_PORT) });
 }
 
 // A peer that vanished behind a firewall says nothing, and neither does the system for minutes.
