@@ -17,6 +17,7 @@ Deno.test("configSchema needs only the cluster, and settingsOf() turns defaults 
     agents: { host: "127.0.0.1", port: 7443 },
     admin: { host: "127.0.0.1", port: 9090 },
     metrics: { host: "127.0.0.1", port: 9093 },
+    metricsTls: undefined,
     console: { listen: undefined, endpoint: undefined },
     tls: undefined,
     tokensFile: undefined,
