@@ -16,7 +16,7 @@ export type ControlName = "a" | "b";
 /** How long after its last word a control that was killed is replaced. */
 const LEASE = "3s";
 /** Beyond what layPorts uses below the agents' ports. */
-const SECOND_PORTS = { agents: 5, admin: 6, metrics: 7 } as const;
+const SECOND_PORTS = { agents: 6, admin: 7, metrics: 8, console: 9 } as const;
 
 /** What ctl says of the control that it reached. */
 export interface Leading {
@@ -196,6 +196,7 @@ async function second(
     agents: listen(SECOND_PORTS.agents),
     admin: listen(SECOND_PORTS.admin),
     metrics: listen(SECOND_PORTS.metrics),
+    console: listen(SECOND_PORTS.console),
     state_directory: folder,
   });
   return {
