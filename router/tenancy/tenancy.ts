@@ -148,6 +148,7 @@ export class Tenancy implements TenancySink {
       reservedTokens: this.limiter.reservedTokens,
       scopes: this.limiter.states.size,
       ledgerBytes: this.ledger.bytes,
+      ledgerUnwritten: this.ledger.unwritten,
       ledgerLost: this.ledger.lost,
     };
   }

@@ -145,8 +145,10 @@ export class Site implements AsyncDisposable {
   async settled(): Promise<void> {
     const admin = `http://127.0.0.1:${this.#ports[4]}`;
     await eventually("the router has brought its records to control", async () => {
-      const left = await metricOf(admin, "heddle_router_ledger_bytes") +
-        await metricOf(admin, "heddle_router_requests_in_flight");
+      // In this order: a request becomes a record in memory, and that one on disk.
+      const left = await metricOf(admin, "heddle_router_requests_in_flight") +
+        await metricOf(admin, "heddle_router_ledger_unwritten_records") +
+        await metricOf(admin, "heddle_router_ledger_bytes");
       return left === 0 ? true : undefined;
     }, SYNC_MS_MAX);
   }

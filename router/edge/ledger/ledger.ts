@@ -67,6 +67,11 @@ export class Ledger {
       this.#foreignBytes;
   }
 
+  /** Records that are not on disk yet. */
+  get unwritten(): number {
+    return this.#pending.length;
+  }
+
   /** Records that were dropped, for want of room. */
   get lost(): number {
     return this.#lost;

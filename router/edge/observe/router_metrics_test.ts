@@ -5,7 +5,14 @@ import { type Present, routerMetrics } from "./router_metrics.ts";
 function present(replicas: () => readonly string[]): Present {
   return {
     inFlight: () => 0,
-    tenancy: () => ({ keys: 0, reservedTokens: 0, scopes: 0, ledgerBytes: 0, ledgerLost: 0 }),
+    tenancy: () => ({
+      keys: 0,
+      reservedTokens: 0,
+      scopes: 0,
+      ledgerBytes: 0,
+      ledgerUnwritten: 0,
+      ledgerLost: 0,
+    }),
     held: () => new Map(),
     replicas: () =>
       replicas().map((replicaId) => ({

@@ -10,6 +10,8 @@ export interface TenancyPresent {
   readonly scopes: number;
   /** Usage records on disk, in bytes. */
   readonly ledgerBytes: number;
+  /** Usage records in memory, on their way to the disk. */
+  readonly ledgerUnwritten: number;
   /** Usage records that were lost for want of room, since the start. */
   readonly ledgerLost: number;
 }
@@ -40,6 +42,11 @@ export function registerTenancy(registry: Registry, present: () => TenancyPresen
   );
   gauge("limited_scopes", "Scopes whose limits are in use.", ({ scopes }) => scopes);
   gauge("ledger_bytes", "Usage records on disk on their way to control.", (p) => p.ledgerBytes);
+  gauge(
+    "ledger_unwritten_records",
+    "Usage records that are not on disk yet: what a crash would lose.",
+    (p) => p.ledgerUnwritten,
+  );
   new Counter({
     name: "heddle_router_ledger_lost_records_total",
     help: "Usage records lost because there was no room for them.",
