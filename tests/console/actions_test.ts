@@ -31,6 +31,10 @@ Deno.test({
       "aria-label",
     ) ?? "";
 
+    // What a model that is gone has left there is stopped first, and would be part of what is foreseen.
+    await stage.agents.get("alone")?.stopped;
+    await page.getByText("left-0-1").waitFor({ state: "detached" });
+
     await t.step("cordon and uncordon", async () => {
       const cordon = await ask(page, "node alone", "Cordon");
       await cordon.dialog.getByText("Nothing starts and nothing stops").waitFor();

@@ -44,6 +44,8 @@ export class StageAgent {
   readonly logRequests: string[] = [];
   readonly #unread: (() => void)[] = [];
   readonly #registered = Promise.withResolvers<void>();
+  readonly #started = Promise.withResolvers<void>();
+  readonly #stopped = Promise.withResolvers<void>();
   readonly #run: Promise<void>;
 
   constructor(name: string, stream: AgentStream, options: {
@@ -57,6 +59,16 @@ export class StageAgent {
     if (options.foreign !== undefined) this.#adopt(options.foreign);
     this.#register(options.shape);
     this.#run = this.#follow();
+  }
+
+  /** Once it was told to start something. */
+  get started(): Promise<void> {
+    return this.#started.promise;
+  }
+
+  /** Once it was told to stop something. */
+  get stopped(): Promise<void> {
+    return this.#stopped.promise;
   }
 
   /** Resolves once control has taken it in; rejects when it did not. */
@@ -164,6 +176,7 @@ export class StageAgent {
       apiKey: "sk-heddle-0123456789abcdef",
     });
     this.#shards.set(shardId, { spec, status });
+    this.#started.resolve();
     this.#accept(shardId, revision);
     this.#stream.send({ case: "shardStatus", value: status });
   }
@@ -173,6 +186,7 @@ export class StageAgent {
     if (shard === undefined || revision === undefined) return;
     this.#accept(shardId, revision);
     this.#shards.delete(shardId);
+    this.#stopped.resolve();
     const status = { ...shard.status, revision, state: ShardState.STOPPED };
     this.#stream.send({ case: "shardStatus", value: create(ShardStatusSchema, status) });
   }
@@ -213,6 +227,8 @@ export class Stage implements AsyncDisposable {
     await stage.start();
     await stage.join("h100-a", { fabric: "ib-a" });
     await stage.join("h100-b", { fabric: "ib-a" });
+    // On the fabric, where tests look for it: beside what is left on the other node it would fit better.
+    await Promise.race([...stage.agents.values()].map(({ started }) => started));
     await stage.join("alone", { gpus: 8 }, INJECTION);
     return stage;
   }
