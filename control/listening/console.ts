@@ -12,7 +12,7 @@ import type { WebRequest, WebResponse } from "../edge/console/http/answer.ts";
 import { Playground } from "../edge/console/chat.ts";
 import { consoleHandler, type Door } from "../edge/console/console.ts";
 import { hostsOf } from "../edge/console/http/guard.ts";
-import { Happenings, LOOK_EVERY_MS } from "../edge/console/happenings.ts";
+import { BEGIN_WITHIN_MS, Happenings, LOOK_EVERY_MS } from "../edge/console/happenings.ts";
 import { startConsoleListener } from "../edge/console/http/listener.ts";
 import { Live } from "../edge/console/live.ts";
 import { preview } from "../edge/console/preview.ts";
@@ -91,6 +91,7 @@ export async function serveConsole(parts: ConsoleParts): Promise<ServedConsole> 
   const timers = [
     setInterval(() => traffic.sample(world(), now()), SAMPLE_EVERY_MS),
     setInterval(() => happenings.look(world(), now()), LOOK_EVERY_MS),
+    setInterval(() => happenings.begin(world(), now()), BEGIN_WITHIN_MS),
   ];
   const door = tls === undefined ? loopbackDoor : adminDoor(settings, tls);
   return {

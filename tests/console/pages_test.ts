@@ -158,6 +158,7 @@ Deno.test({
       await page.locator(".gpu").first().waitFor();
       equal(await paper(), "rgb(20, 23, 28)");
       await page.getByRole("button", { name: "Theme: system" }).click();
+      await page.getByRole("button", { name: "Theme: light" }).waitFor();
       equal(await paper(), "rgb(247, 248, 250)");
       await page.reload();
       await page.getByRole("button", { name: "Theme: light" }).waitFor();

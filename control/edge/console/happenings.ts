@@ -11,6 +11,8 @@ import type { World } from "../../core/world.ts";
 import type { EventItem } from "./wire.ts";
 
 export const LOOK_EVERY_MS = 2_000;
+/** How soon what a new leader begins with is taken for known. */
+export const BEGIN_WITHIN_MS = 100;
 
 /** What a person reads back, and some 100 kB. */
 const EVENTS_MAX = 300;
@@ -33,6 +35,14 @@ export class Happenings {
   readonly #events = new Map<string, EventItem>();
   #count = 0;
   #term = 0;
+
+  /**
+   * Takes what there is for known when this control begins to lead, so that what comes right after is
+   * news and does not wait for the next look.
+   */
+  begin(world: World | undefined, now: number): void {
+    if (world !== undefined && world.term !== this.#term) this.look(world, now);
+  }
 
   /** Compares with the last look. `world` is undefined while this control stands by. */
   look(world: World | undefined, now: number): void {
