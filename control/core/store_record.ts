@@ -1,5 +1,6 @@
 /** What must survive a restart of control, as the difference that an event made. */
 import type { Event, OperatorEvent } from "./event.ts";
+import type { StoredMeasurement } from "./capacity/measurement.ts";
 import type { EpochMs, NodeId, ReplicaId } from "./ids.ts";
 import type { TenancyRecord } from "./tenancy/stored.ts";
 import type {
@@ -38,6 +39,7 @@ export type StoreRecord =
   }
   | { readonly kind: "strike"; readonly struck: string; readonly decision?: Strike }
   | TenancyRecord
+  | { readonly kind: "measurement"; readonly measurement: StoredMeasurement }
   | Audit;
 
 /** Who decided what, and when. */

@@ -1,9 +1,12 @@
 /** What every implementation of `Store` must do, as tests to run against each of them. */
+import { create } from "@bufbuild/protobuf";
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import type { Claim } from "../../core/lease/claim.ts";
 import type { Audit, StoreRecord } from "../../core/store_record.ts";
 import { NO_DECISIONS } from "../../core/world.ts";
+import { MeasurementSchema } from "@heddle/proto/gen/capacity";
 import { catalogHash } from "./catalog_hash.ts";
+import { MEASUREMENTS_MAX } from "./measurement_rows.ts";
 import type { Store } from "./store.ts";
 
 /** A place for one store: opened again, it holds what was written before. */
@@ -70,6 +73,7 @@ export function testStoreContract(
   testRecords(test);
   testChanges(test);
   testTerms(test);
+  testMeasurements(test);
 }
 
 function testRecords(test: Test): void {
@@ -152,6 +156,17 @@ function testChanges(test: Test): void {
       deepEqual(knownNodes, new Set(["n2"]));
     }));
 
+  test("tells also a control that does not lead what was struck", async (fresh) => {
+    await withLead(fresh, async (store) => {
+      deepEqual(await store.struck(), new Map());
+      await store.persist(EVERYTHING);
+      deepEqual(await store.struck(), new Map([["agent/n1", strike]]));
+    });
+    await withStore(fresh, async (store) => {
+      deepEqual(await store.struck(), new Map([["agent/n1", strike]]));
+    });
+  });
+
   test("gives the newest audit records first, at most as many as asked for", (fresh) =>
     withLead(fresh, async (store) => {
       for (const by of ["a", "b", "c"]) await store.persist([{ ...audit, by }]);
@@ -168,6 +183,70 @@ function testChanges(test: Test): void {
         ),
       );
       deepEqual((await store.load()).catalog, { text: "50", revision: 50 });
+    }));
+}
+
+const measured = create(MeasurementSchema, {
+  model: "m1",
+  profile: "p",
+  fingerprint: "0123",
+  engine: "vllm",
+  engineVersion: "1.0",
+  hardwareClass: "h100-80g",
+  shape: "chat",
+  ttftMs: 1_000,
+  requestsPerSecond: 12.5,
+  atMs: 1_800_000_000_123n,
+  by: reason,
+});
+
+function testMeasurements(test: Test): void {
+  test("keeps the newest measurement of each profile, hardware, version and shape", async (fresh) => {
+    const record = (parts: Partial<typeof measured>): StoreRecord => ({
+      kind: "measurement",
+      measurement: { ...measured, ...parts },
+    });
+    await withLead(fresh, async (store) => {
+      deepEqual(await store.measurements(), []);
+      await store.persist([record({ requestsPerSecond: 1 }), record({})]);
+      await store.persist([
+        record({ shape: "rag", atMs: 1_900_000_000_000n }),
+        record({ engineVersion: "1.1", atMs: 1_700_000_000_000n }),
+        record({ hardwareClass: "cpu", atMs: 1_600_000_000_000n }),
+        record({ fingerprint: "'; --", atMs: 1_500_000_000_000n }),
+      ]);
+    });
+    await withLead(fresh, async (store) => {
+      const all = await store.measurements();
+      deepEqual(
+        all.map(({ shape, engineVersion, hardwareClass, fingerprint }) => [
+          shape,
+          engineVersion,
+          hardwareClass,
+          fingerprint,
+        ]),
+        [
+          ["rag", "1.0", "h100-80g", "0123"],
+          ["chat", "1.0", "h100-80g", "0123"],
+          ["chat", "1.1", "h100-80g", "0123"],
+          ["chat", "1.0", "cpu", "0123"],
+          ["chat", "1.0", "h100-80g", "'; --"],
+        ],
+      );
+      deepEqual(all[1], measured, "the second of two, whole");
+    });
+  });
+
+  test("forgets the oldest measurements, so that there are not ever more", (fresh) =>
+    withLead(fresh, async (store) => {
+      const records = Array.from({ length: MEASUREMENTS_MAX + 3 }, (_, index): StoreRecord => ({
+        kind: "measurement",
+        measurement: { ...measured, fingerprint: `${index}`, atMs: BigInt(index) },
+      }));
+      await store.persist(records.slice(-MEASUREMENTS_MAX - 3));
+      const all = await store.measurements();
+      deepEqual([all.length, all[0]?.fingerprint], [MEASUREMENTS_MAX, `${MEASUREMENTS_MAX + 2}`]);
+      equal(all.at(-1)?.fingerprint, "3");
     }));
 }
 

@@ -86,6 +86,17 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE audit ADD COLUMN before TEXT NOT NULL DEFAULT '';
   ALTER TABLE audit ADD COLUMN after TEXT NOT NULL DEFAULT '';
   `,
+  `
+  CREATE TABLE measurement (
+    fingerprint TEXT NOT NULL,
+    hardware_class TEXT NOT NULL,
+    engine_version TEXT NOT NULL,
+    shape TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (fingerprint, hardware_class, engine_version, shape)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /** Those of the first step: a file that lacks one of them is no store. */

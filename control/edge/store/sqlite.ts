@@ -5,10 +5,12 @@
 import { DatabaseSync } from "node:sqlite";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import type { Claim, ClaimAnswer } from "../../core/lease/claim.ts";
+import type { StoredMeasurement } from "../../core/capacity/measurement.ts";
 import type { Audit, StoreRecord } from "../../core/store_record.ts";
 import type { Spent, UsageAnswer, UsageEntry, UsageQuestion } from "../../core/usage/rollup.ts";
 import { catalogHash } from "./catalog_hash.ts";
 import { type DecisionRow, decisionRow, decisionsOf } from "./decision_rows.ts";
+import { measurementRow, MEASUREMENTS_MAX, measurementsOf } from "./measurement_rows.ts";
 import { migrate } from "./migrations.ts";
 import { backupOf, prepareBackup, receiveBackup } from "./sqlite/backup.ts";
 import {
@@ -153,6 +155,12 @@ class SqliteStore implements Store {
   }
 
   // deno-lint-ignore require-await -- as above
+  async struck(): Promise<Stored["decisions"]["struck"]> {
+    const rows = () => this.#all("SELECT * FROM decision WHERE kind = 'strike'");
+    return this.#do("read", () => decisionsOf(rows().map(decisionRowOf)).struck);
+  }
+
+  // deno-lint-ignore require-await -- as above
   async persist(records: readonly StoreRecord[]): Promise<void> {
     this.#demandLead();
     if (records.length === 0) return;
@@ -165,6 +173,15 @@ class SqliteStore implements Store {
       "read the audit trail",
       () => this.#all("SELECT * FROM audit ORDER BY id DESC LIMIT ?", limit).map(auditOf),
     );
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async measurements(): Promise<readonly StoredMeasurement[]> {
+    const rows = this.#do(
+      "read",
+      () => this.#all("SELECT value FROM measurement ORDER BY at DESC"),
+    );
+    return measurementsOf(rows.map((row) => String(row["value"])));
   }
 
   // deno-lint-ignore require-await -- as above
@@ -294,6 +311,8 @@ class SqliteStore implements Store {
       case "limits":
       case "price":
         return writeTenancy(this.#database, record);
+      case "measurement":
+        return this.#writeMeasurement(record.measurement);
       default:
         record satisfies never;
     }
@@ -302,6 +321,17 @@ class SqliteStore implements Store {
   #writeCatalog({ text, revision }: StoredCatalog): void {
     this.#run("INSERT OR REPLACE INTO catalog VALUES (1, ?, ?)", text, revision);
     this.#run("INSERT OR REPLACE INTO applied_catalog VALUES (?, ?)", catalogHash(text), revision);
+  }
+
+  #writeMeasurement(measurement: StoredMeasurement): void {
+    this.#run(
+      "INSERT OR REPLACE INTO measurement VALUES (?, ?, ?, ?, ?, ?)",
+      ...measurementRow(measurement),
+    );
+    this.#run(
+      "DELETE FROM measurement WHERE at < (SELECT at FROM measurement ORDER BY at DESC LIMIT 1 OFFSET ?)",
+      MEASUREMENTS_MAX - 1,
+    );
   }
 
   #writeTerm(term: number): void {

@@ -4,6 +4,7 @@
  * cluster can be wrong and the cluster cannot.
  */
 import type { Claim, ClaimAnswer } from "../../core/lease/claim.ts";
+import type { StoredMeasurement } from "../../core/capacity/measurement.ts";
 import type { Audit, StoreRecord } from "../../core/store_record.ts";
 import type { TenancyRow } from "../../core/tenancy/stored.ts";
 import type { Spent, UsageAnswer, UsageEntry, UsageQuestion } from "../../core/usage/rollup.ts";
@@ -48,6 +49,8 @@ export interface Store extends UsageStore {
   /** Ends this control's lease at once, so that another can lead. Nothing may be written after. */
   release(): Promise<void>;
   load(): Promise<Stored>;
+  /** What was struck, also for a control that does not lead. */
+  struck(): Promise<Decisions["struck"]>;
   /**
    * Writes all records or, when it throws, none; after `system` it may be all of them, and then the
    * next claim begins a new epoch. What was written survives a power cut. Throws
@@ -56,6 +59,8 @@ export interface Store extends UsageStore {
   persist(records: readonly StoreRecord[]): Promise<void>;
   /** The newest `limit` audit records, newest first. */
   audit(limit: number): Promise<readonly Audit[]>;
+  /** The newest measurements, newest first; a bounded number of them is kept. */
+  measurements(): Promise<readonly StoredMeasurement[]>;
   /** Ends what is open; nothing may be asked after. */
   close(): Promise<void>;
 }

@@ -2,8 +2,10 @@
 import type { TransactionSql } from "postgres";
 import { HeddleError } from "@heddle/proto/error";
 import type { StoreRecord } from "../../../core/store_record.ts";
+import type { StoredMeasurement } from "../../../core/capacity/measurement.ts";
 import { catalogHash } from "../catalog_hash.ts";
 import { type DecisionRow, decisionRow } from "../decision_rows.ts";
+import { measurementRow, MEASUREMENTS_MAX } from "../measurement_rows.ts";
 import { writeTenancy } from "./ledger.ts";
 
 /** Writes one record; the newest of each kind and subject stays. Throws for a term that is lower. */
@@ -44,9 +46,25 @@ export async function writeRecord(sql: TransactionSql, record: StoreRecord): Pro
     case "limits":
     case "price":
       return await writeTenancy(sql, record);
+    case "measurement":
+      return await writeMeasurement(sql, record.measurement);
     default:
       record satisfies never;
   }
+}
+
+async function writeMeasurement(
+  sql: TransactionSql,
+  measurement: StoredMeasurement,
+): Promise<void> {
+  const [fingerprint, hardware, version, shape, at, value] = measurementRow(measurement);
+  await sql`
+    INSERT INTO measurement VALUES (${fingerprint}, ${hardware}, ${version}, ${shape}, ${at}, ${value})
+    ON CONFLICT (fingerprint, hardware_class, engine_version, shape)
+    DO UPDATE SET at = excluded.at, value = excluded.value`;
+  await sql`
+    DELETE FROM measurement WHERE at <
+      (SELECT at FROM measurement ORDER BY at DESC LIMIT 1 OFFSET ${MEASUREMENTS_MAX - 1})`;
 }
 
 async function writeTerm(sql: TransactionSql, term: number): Promise<void> {

@@ -98,6 +98,17 @@ const STEPS: readonly string[] = [
   ALTER TABLE heddle.audit ADD COLUMN before text NOT NULL DEFAULT '';
   ALTER TABLE heddle.audit ADD COLUMN after text NOT NULL DEFAULT '';
   `,
+  `
+  CREATE TABLE heddle.measurement (
+    fingerprint text NOT NULL,
+    hardware_class text NOT NULL,
+    engine_version text NOT NULL,
+    shape text NOT NULL,
+    at bigint NOT NULL,
+    value text NOT NULL,
+    PRIMARY KEY (fingerprint, hardware_class, engine_version, shape)
+  );
+  `,
 ];
 
 /** Any number that nobody else uses in this database: two controls must not migrate at once. */

@@ -12,8 +12,10 @@ import {
   judgeClaim,
   type LeaseRow,
 } from "../../../core/lease/claim.ts";
+import type { StoredMeasurement } from "../../../core/capacity/measurement.ts";
 import type { Audit, StoreRecord } from "../../../core/store_record.ts";
-import { decisionsOf } from "../decision_rows.ts";
+import { type DecisionRow, decisionsOf } from "../decision_rows.ts";
+import { measurementsOf } from "../measurement_rows.ts";
 import type { TenancyRow } from "../../../core/tenancy/stored.ts";
 import type { Spent, UsageAnswer, UsageEntry, UsageQuestion } from "../../../core/usage/rollup.ts";
 import type { Retention, Store, Stored, StoredTenancy } from "../store.ts";
@@ -95,11 +97,7 @@ class PostgresStore implements Store {
       return {
         knownNodes: new Set((await sql`SELECT name FROM known_node`).map((r) => text(r, "name"))),
         decisions: decisionsOf(
-          (await sql`SELECT kind, subject, value FROM decision`).map((row) => ({
-            kind: text(row, "kind"),
-            subject: text(row, "subject"),
-            value: text(row, "value"),
-          })),
+          (await sql`SELECT kind, subject, value FROM decision`).map(decisionRowOf),
         ),
         catalog: catalog && { text: text(catalog, "text"), revision: Number(catalog["revision"]) },
         appliedCatalogs: new Set(
@@ -107,6 +105,13 @@ class PostgresStore implements Store {
         ),
         catalogFile: file && { control: text(file, "control"), hash: text(file, "hash") },
       };
+    });
+  }
+
+  struck(): Promise<Stored["decisions"]["struck"]> {
+    return this.#reader.transaction("read what was struck", async (sql) => {
+      const rows = await sql`SELECT kind, subject, value FROM decision WHERE kind = 'strike'`;
+      return decisionsOf(rows.map(decisionRowOf)).struck;
     });
   }
 
@@ -137,6 +142,14 @@ class PostgresStore implements Store {
         SELECT at, by, action, subject, reason, before, after FROM audit ORDER BY id DESC LIMIT ${limit}`;
       return rows.map(auditOf);
     });
+  }
+
+  async measurements(): Promise<readonly StoredMeasurement[]> {
+    const rows = await this.#session.transaction(
+      "read",
+      (sql) => sql`SELECT value FROM measurement ORDER BY at DESC`,
+    );
+    return measurementsOf(rows.map((row) => String(row["value"])));
   }
 
   async loadTenancy(): Promise<StoredTenancy> {
@@ -235,6 +248,11 @@ function leaseRowOf(row: Row | undefined): LeaseRow {
     writes: Number(row?.["writes"]),
     remainingMs: Number(row?.["remaining_ms"]),
   };
+}
+
+function decisionRowOf(row: Row): DecisionRow {
+  const text = (name: string) => String(row[name]);
+  return { kind: text("kind"), subject: text("subject"), value: text("value") };
 }
 
 function heldBy(row: Row | undefined, { remainingMs }: LeaseRow): ClaimAnswer {
