@@ -1,4 +1,5 @@
 /** What the supervisor has done for it: the effects of a shard's state machine, on real processes. */
+import { probeEngine } from "@heddle/common/engine/probe";
 import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
 import { errorText } from "@heddle/proto/error";
@@ -16,7 +17,6 @@ import {
 } from "./core/shard/shard.ts";
 import { thresholdsOf } from "./core/shard/timing.ts";
 import { readLoad } from "./edge/engine/load.ts";
-import { probeEngine } from "./edge/engine/probe.ts";
 import type { Launcher, LiveMember, LiveProcess, Signal } from "./edge/launcher/launcher.ts";
 import { tailLines } from "./edge/log/log_file.ts";
 import { ShardLogs } from "./edge/log/shard_logs.ts";

@@ -1,19 +1,9 @@
 /** What happens to a shard, and what its state machine wants done about it. */
+import type { ProbeOutcome } from "@heddle/common/engine/probe_outcome";
 import type { Revision } from "@heddle/proto/revision";
 import type { GpuUse } from "../gpu/gpu_release.ts";
 import type { Diagnosis } from "../diagnosis/diagnose.ts";
 import type { ExitRecord, Failure, PlannedProcess, ProcessRef } from "./shard.ts";
-
-/** What a probe of the leader found. */
-export type ProbeOutcome =
-  /** It answers, lists the model, and gave a token when it was asked for one. */
-  | { readonly kind: "ready"; readonly maxModelLen?: number }
-  /** Not there yet, as every engine is while it loads. `why` in a few words. */
-  | { readonly kind: "waiting"; readonly why: string }
-  /** It answers, but not as it must. */
-  | { readonly kind: "wrong"; readonly reason: ProbeReason; readonly why: string };
-
-export type ProbeReason = "wrong_key" | "model_not_listed" | "no_token" | "not_answering";
 
 /** The engine's own numbers; absent is unknown. */
 export interface EngineLoad {

@@ -1,7 +1,8 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import { LivenessSchema } from "@heddle/proto/gen/types";
-import type { EngineLoad, ProbeOutcome } from "./event.ts";
+import type { ProbeOutcome } from "@heddle/common/engine/probe_outcome";
+import type { EngineLoad } from "./event.ts";
 import { step, wakeAt } from "./lifecycle.ts";
 import type { Shard } from "./shard.ts";
 import { aShard, PROCESS } from "./shard_fake.ts";

@@ -1,8 +1,8 @@
 /** Reads the load of a leader from its own metrics. */
 import type { Address } from "@heddle/common/address";
+import { askEngine } from "@heddle/common/engine/http";
 import { engineLoad, type LoadNames } from "../../core/engine_load.ts";
 import type { EngineLoad } from "../../core/shard/event.ts";
-import { askEngine } from "./http.ts";
 
 const METRICS_MS_MAX = 2_000;
 

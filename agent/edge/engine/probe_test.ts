@@ -1,9 +1,9 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { probeEngine } from "@heddle/common/engine/probe";
 import { eventually } from "../../eventually_fake.ts";
 import { startEngineFake } from "./engine_fake.ts";
 import { freePort } from "./free_port_fake.ts";
 import { readLoad } from "./load.ts";
-import { probeEngine } from "./probe.ts";
 
 const NOT_HERE = { status: 404, body: { error: { message: "does not" } } };
 

@@ -1,6 +1,7 @@
 /** What the answers of a leader, or their absence, make of a shard. */
 import { formatDurationMs } from "@heddle/common/duration";
-import type { EngineLoad, ProbeOutcome, ShardEvent } from "../event.ts";
+import type { ProbeOutcome } from "@heddle/common/engine/probe_outcome";
+import type { EngineLoad, ShardEvent } from "../event.ts";
 import type { EpochMs, Shard, StateOf } from "../shard.ts";
 import { fail } from "../stopping.ts";
 import {

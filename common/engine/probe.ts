@@ -1,12 +1,12 @@
 /**
- * Asks a leader whether it serves. Health alone says nothing: engines answer 200 while they load and
+ * Asks an engine whether it serves. Health alone says nothing: engines answer 200 while they load and
  * while they hang, and list models that they cannot run. So three questions, and the last one is a
  * real token. Refused connections are how every engine looks while it loads.
  */
-import type { Address } from "@heddle/common/address";
 import { z } from "zod";
-import type { ProbeOutcome } from "../../core/shard/event.ts";
+import type { Address } from "../address.ts";
 import { askEngine, type EngineAnswer } from "./http.ts";
+import type { ProbeOutcome } from "./probe_outcome.ts";
 
 const HEALTH_MS_MAX = 5_000;
 /** Words of an engine that go into a status. */

@@ -1,9 +1,10 @@
 /**
- * One request to an engine on this node. Not `fetch`: that would go through a proxy which the
+ * One request to an engine. Not `fetch`: that would go through a proxy which the
  * environment names, and keep connections that nobody closes.
  */
 import http from "node:http";
-import type { Address } from "@heddle/common/address";
+import https from "node:https";
+import type { Address } from "../address.ts";
 import { errorText } from "@heddle/proto/error";
 
 /** No answer that we ask for is larger; more is not read. */
@@ -12,6 +13,8 @@ const BODY_BYTES_MAX = 4 * 1024 * 1024;
 export interface EngineRequest {
   readonly address: Address;
   readonly path: string;
+  /** Over TLS. @default false */
+  readonly secure?: boolean;
   readonly apiKey: string;
   readonly deadlineMs: number;
   /** JSON body; absent: a GET. */
@@ -29,7 +32,7 @@ export type EngineAnswer =
 export function askEngine(request: EngineRequest): Promise<EngineAnswer> {
   const { promise, resolve } = Promise.withResolvers<EngineAnswer>();
   const body = request.body === undefined ? undefined : JSON.stringify(request.body);
-  const sent = http.request({
+  const sent = (request.secure === true ? https : http).request({
     host: request.address.host,
     port: request.address.port,
     path: request.path,
