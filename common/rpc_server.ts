@@ -243,9 +243,13 @@ async function closeServer(
 
 /** The connection below a session, which node:http2 itself does not let out of its hands. */
 function socketOf(
-  { socket: { remoteAddress, remotePort } }: http2.ServerHttp2Session,
+  session: http2.ServerHttp2Session,
   sockets: ReadonlySet<Socket>,
 ): Socket | undefined {
+  // One that is destroyed has none, whatever its type says.
+  const { socket }: { readonly socket: Socket | undefined } = session;
+  if (socket === undefined) return undefined;
+  const { remoteAddress, remotePort } = socket;
   return [...sockets].findLast((socket) =>
     socket.remotePort === remotePort && socket.remoteAddress === remoteAddress
   );

@@ -150,6 +150,34 @@ Deno.test("startRpcServer() ends connections whose certificate is refused later,
   }
 });
 
+Deno.test("startRpcServer() outlives peers that are refused and leave at that very moment", async () => {
+  const authority = await root();
+  let struck = false;
+  const server = await serve(await leaf(authority, "control"), undefined, {
+    refuses: () => struck ? "it was struck" : undefined,
+  });
+  const own = await leaf(authority, "agent");
+  const peers = Array.from({ length: 8 }, () => {
+    const url = `https://127.0.0.1:${server.address.port}`;
+    const connection = connectRpc({ url, tls: own });
+    return { connection, client: createClient(AdminService, connection.transport) };
+  });
+  try {
+    await Promise.all(peers.map(({ client }) => client.getVersion({})));
+    struck = true;
+    const asked = peers.map(({ client }) => rejects(client.getVersion({})));
+    server.recheck();
+    for (const { connection } of peers) connection.close();
+    await Promise.all(asked);
+    // Longer than what was written last has to get to a peer.
+    await new Promise((later) => setTimeout(later, 500));
+    struck = false;
+    equal(await version(server, own), "agent/a");
+  } finally {
+    await server.close(0);
+  }
+});
+
 Deno.test("startRpcServer() ends a connection when its certificate expires", async () => {
   const authority = await root();
   const server = await serve(await leaf(authority, "control"));
