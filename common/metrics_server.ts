@@ -9,7 +9,7 @@ import { TLSSocket } from "node:tls";
 import type { Registry } from "prom-client";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { type Address, formatAddress } from "./address.ts";
-import { type Role, shownCertificate } from "./identity.ts";
+import { type Role, type ShownCertificate, shownCertificate } from "./identity.ts";
 import { logger } from "./log.ts";
 import { readTlsFiles, type TlsFiles } from "./mtls_files.ts";
 
@@ -35,6 +35,8 @@ export interface MetricsServerOptions {
   readonly listen: Address;
   /** A second listener, which demands certificates. */
   readonly secure?: { readonly listen: Address; readonly files: TlsFiles } | undefined;
+  /** Why a certificate is not good any more, though it has not expired; undefined when it is. */
+  readonly refuses?: (shown: ShownCertificate) => string | undefined;
   readonly registry: Registry;
   /** The reason why the program is not ready, or undefined when it is. */
   readonly notReady: () => string | undefined;
@@ -77,7 +79,7 @@ async function startSecure(
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: HEADERS_TIMEOUT_MS,
   }, (request, response) => {
-    if (mayRead(request.socket)) return inside(request, response);
+    if (mayRead(request.socket, options)) return inside(request, response);
     response.writeHead(403, { "content-type": "text/plain", connection: "close" })
       .end(`want a certificate of role ${READERS.join(" or ")}\n`);
   });
@@ -98,12 +100,12 @@ async function startSecure(
   };
 }
 
-function mayRead(socket: unknown): boolean {
+function mayRead(socket: unknown, { refuses }: MetricsServerOptions): boolean {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return false;
   const shown = shownCertificate(socket.getPeerCertificate());
   const role = shown?.identity?.role;
   return shown !== undefined && Date.now() < shown.notAfter && role !== undefined &&
-    READERS.includes(role);
+    READERS.includes(role) && refuses?.(shown) === undefined;
 }
 
 function answer(

@@ -3,7 +3,7 @@ import https from "node:https";
 import { Registry } from "prom-client";
 import type { Role } from "./identity.ts";
 import { startMetricsServer } from "./metrics_server.ts";
-import { createLeaf, createRoot, type KeyPairPem } from "./pki.ts";
+import { createLeaf, createRoot, type KeyPairPem, readCertificate } from "./pki.ts";
 
 const HOUR_MS = 3_600_000;
 const LOOPBACK = { host: "127.0.0.1", port: 0 };
@@ -45,9 +45,12 @@ Deno.test("the listener with certificates lets monitors and operators read, and 
   await Deno.writeTextFile(files.certificate_file, own.certificatePem);
   await Deno.writeTextFile(files.key_file, own.keyPem);
   await Deno.writeTextFile(files.ca_file, root.certificatePem);
+  const struck = await issue(root, "monitor");
+  const struckSerial = readCertificate(struck.certificatePem).serial;
   const server = await startMetricsServer({
     listen: LOOPBACK,
     secure: { listen: LOOPBACK, files },
+    refuses: ({ serial }) => serial === struckSerial ? "ann struck it" : undefined,
     registry: new Registry(),
     notReady: () => undefined,
     routes: { "/debug/heap": (_request, response) => response.end("secrets") },
@@ -61,6 +64,7 @@ Deno.test("the listener with certificates lets monitors and operators read, and 
     ["an agent", await issue(root, "agent"), 403],
     ["a router", await issue(root, "router"), 403],
     ["a control", await issue(root, "control"), 403],
+    ["a struck monitor", struck, 403],
     ["nobody", undefined, "refused"],
     ["an expired monitor", await issue(root, "monitor", -1_000), "refused"],
     ["a monitor of another authority", await issue(stranger, "monitor"), "refused"],

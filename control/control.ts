@@ -5,6 +5,7 @@ import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
 import { readTlsFiles } from "@heddle/common/mtls_files";
 import { measureExpiry } from "@heddle/common/renewal";
+import { spawnTask } from "@heddle/common/task";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import type { Settings } from "./config.ts";
 import { viewDecisions } from "./core/views/decisions.ts";
@@ -14,6 +15,8 @@ import { viewReplicas } from "./core/views/replicas.ts";
 import type { World } from "./core/world.ts";
 import type { Realm } from "./edge/caller.ts";
 import { controlMetrics, type MetricSources } from "./edge/control_metrics.ts";
+import { DenyList } from "./edge/identity/deny_list.ts";
+import { struckWhy } from "./edge/identity/strikes.ts";
 import { readPostgresFiles } from "./edge/store/postgres/files.ts";
 import { openPostgresStore } from "./edge/store/postgres/store.ts";
 import { openSqliteStore } from "./edge/store/sqlite.ts";
@@ -51,6 +54,11 @@ export async function startControl(settings: Settings): Promise<Control> {
     new HeddleError("unavailable", "Control stops; it or another one is back soon");
   const seat: Seat = new Seat({ settings, realm, store, metrics: () => controlled });
   const consoles = { open: () => 0 };
+  const denied = new DenyList({
+    store,
+    leading: () => seat.leadership?.loop.world().decisions.struck,
+    recheck: () => listeners.recheck(),
+  });
   const controlled = controlMetrics(metrics.registry, sourcesOf(seat, () => consoles.open()));
   const metricsServer = stack.adopt(
     await startMetricsServer({
@@ -59,11 +67,12 @@ export async function startControl(settings: Settings): Promise<Control> {
         { listen: settings.metricsTls, files: settings.tls },
       registry: metrics.registry,
       notReady: () => stopping ? "stopping" : notReady(seat),
+      refuses: (shown) => struckWhy(denied.struck, shown),
     }),
     (it) => it.close(),
   );
   // Before it leads: a control that nobody can reach must not keep another from leading.
-  const listeners = await startListeners(settings, tls, { seat, realm, store });
+  const listeners = await startListeners(settings, tls, { seat, realm, store, denied });
   consoles.open = listeners.console.consoles;
   stack.defer(() => listeners.close());
   stack.defer(() => {
@@ -73,6 +82,8 @@ export async function startControl(settings: Settings): Promise<Control> {
   // First of all: pages keep what they show, and are not told that there is nothing.
   stack.defer(() => listeners.console.close());
   await seat.open();
+  await denied.read();
+  stack.use(following(denied));
   const running = stack.move();
   return {
     agents: listeners.agents.address,
@@ -85,6 +96,19 @@ export async function startControl(settings: Settings): Promise<Control> {
       await seat.leadership?.catalogWatch.check();
     },
     stop: () => running.disposeAsync(),
+  };
+}
+
+/** Follows what is struck until it is disposed of. */
+function following(denied: DenyList): AsyncDisposable {
+  const stop = new AbortController();
+  const follows = denied.follow(stop.signal);
+  spawnTask("deny list", () => follows);
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await follows;
+    },
   };
 }
 

@@ -2,10 +2,15 @@
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import postgres from "postgres";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { formatAddress } from "@heddle/common/address";
+import type { TlsMaterial } from "@heddle/common/mtls_files";
+import { createRequest, readCertificate } from "@heddle/common/pki";
+import { AdminService } from "@heddle/proto/gen/admin";
+import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
 import { BudgetPeriod, ScopeKind, UsageRecordSchema } from "@heddle/proto/gen/tenancy";
 import type { Control } from "./control.ts";
+import { AgentStream } from "./edge/agent_fake.ts";
 import {
   NO_POSTGRES,
   postgresBinaries,
@@ -37,6 +42,8 @@ class Pair implements AsyncDisposable {
     readonly site: Site,
     readonly a: Control,
     readonly b: Control,
+    /** Starts one more of that name. */
+    readonly start: (name: string) => Promise<Control>,
   ) {}
 
   static async start(): Promise<Pair> {
@@ -45,7 +52,7 @@ class Pair implements AsyncDisposable {
     const { address, database, user } = server.settings;
     const files = { address, database, user, passwordFile: undefined, caFile: undefined };
     const start = (name: string) => site.start({}, { name, postgres: files, leaseMs: LEASE_MS });
-    return new Pair(server, site, await start("a"), await start("b"));
+    return new Pair(server, site, await start("a"), await start("b"), start);
   }
 
   /** Runs a statement beside the controls. */
@@ -137,6 +144,70 @@ test("the standby takes over when the leader stops: cordons stay, nothing restar
   await line;
   router.leave();
   agent.abort();
+});
+
+test("a standby refuses who was struck by the leader, renews nobody, and goes on so when it leads", async (pair) => {
+  const { site, a, b } = pair;
+  const thief = await site.issue({ role: "agent", name: "n1" });
+  const other = await site.issue({ role: "agent", name: "n2" });
+  const renew = async (shown: TlsMaterial) => {
+    const client = createClient(RenewalService, site.connect("agents", shown, b));
+    return await client.renew({ requestPem: await createRequest(shown.key) });
+  };
+  const register = async (shown: TlsMaterial) => {
+    const agent = new AgentStream(site.connect("agents", shown, b));
+    agent.send({ case: "register", value: { node: "n1" } });
+    await agent.next();
+  };
+  // On a connection that stands before anything is struck.
+  const standing = createClient(RenewalService, site.connect("agents", thief, b));
+  const stands = refusedWith(Code.Unavailable, /stands by/);
+  const request = { requestPem: await createRequest(thief.key) };
+  await rejects(standing.renew(request), stands);
+  await rejects(renew(other), stands);
+  const certificates = createClient(
+    CertificateService,
+    site.connect("admin", await site.issue({ role: "operator", name: "ann" }), a),
+  );
+  await certificates.strike({
+    struck: { case: "serial", value: readCertificate(thief.cert).serial },
+    reason: "stolen",
+  });
+  const refused = (error: unknown) => ConnectError.from(error).code === Code.Unauthenticated;
+  await eventually("the standby has read what was struck", async () => {
+    return await register(thief).then(() => false, refused);
+  });
+  await rejects(standing.renew(request), refused);
+  await rejects(renew(thief), refused);
+  await rejects(renew(other), stands);
+  // Known without the store, too.
+  await pair.server.kill();
+  await rejects(register(thief), refused);
+  await pair.server.resume();
+  await site.stop(a);
+  const operator = await site.operator(b);
+  await eventually("b leads", async () => (await operator.getVersion({})).leading);
+  await rejects(register(thief), refused);
+  await rejects(renew(thief), refused);
+  await rejects(renew(other), refusedWith(Code.FailedPrecondition, /no issuing section/));
+});
+
+test("a control that starts to stand by knows who was struck before", async ({ site, a, b, start }) => {
+  await site.stop(b);
+  const thief = await site.issue({ role: "operator", name: "eve" });
+  const certificates = createClient(
+    CertificateService,
+    site.connect("admin", await site.issue({ role: "operator", name: "ann" }), a),
+  );
+  const holder = { role: "operator", name: "eve" };
+  // Certificates tell seconds: what was issued in this one counts as before.
+  await certificates.strike({ struck: { case: "holder", value: holder } });
+  const again = await start("b");
+  const eve = createClient(AdminService, site.connect("admin", thief, again));
+  await rejects(
+    eve.getVersion({}),
+    refusedWith(Code.Unauthenticated, /the certificate was refused/),
+  );
 });
 
 test("with the database away control decides nothing, keeps every stream, and then goes on", async ({ server, site, a, b }) => {

@@ -17,6 +17,7 @@ import { adminRpc } from "../edge/admin/admin_rpc.ts";
 import { operatorName, type Realm } from "../edge/caller.ts";
 import { demandOperator, parseTokens, type Tokens } from "../edge/identity/operators.ts";
 import { renewalRpc } from "../edge/identity/renewal.ts";
+import type { DenyList } from "../edge/identity/deny_list.ts";
 import { strikesRpc, struckWhy } from "../edge/identity/strikes.ts";
 import type { Store } from "../edge/store/store.ts";
 import type { Seat } from "../seat.ts";
@@ -29,6 +30,8 @@ export interface Listeners {
   readonly agents: RpcServer;
   readonly admin: RpcServer;
   readonly console: ServedConsole;
+  /** Ends connections of those who were struck by now. */
+  recheck(): void;
   /** Throws `invalid_input` when the tokens cannot be read; those of before stay. */
   reload(tls: TlsMaterial): Promise<void>;
   /** Of all but the console, which is closed before. */
@@ -39,16 +42,15 @@ export interface Listeners {
 export async function startListeners(
   settings: Settings,
   tls: TlsMaterial | undefined,
-  { seat, realm, store }: {
+  { seat, realm, store, denied }: {
     readonly seat: Seat;
     readonly realm: Realm;
     readonly store: Store;
+    readonly denied: Pick<DenyList, "struck">;
   },
 ): Promise<Listeners> {
   let tokens = await readTokens(settings);
-  // Without TLS nobody has a certificate, and a control that stands by serves nobody.
-  const refuses = (shown: ShownCertificate) =>
-    struckWhy(seat.leadership?.loop.world().decisions.struck ?? new Map(), shown);
+  const refuses = (shown: ShownCertificate) => struckWhy(denied.struck, shown);
   const opened: RpcServer[] = [];
   const certificates = () => opened.flatMap((server) => server.peers());
   const recheck = () => opened.forEach((server) => server.recheck());
@@ -80,7 +82,7 @@ export async function startListeners(
       routes: (to) => {
         to.service(AgentService, agentsOf(seat));
         to.service(RouterService, routersOf(seat, page.traffic));
-        to.service(RenewalService, renewalRpc({ ...settings, now: Date.now }));
+        to.service(RenewalService, renewalsOf(seat, settings));
       },
     });
     const admin = await serve({
@@ -93,6 +95,7 @@ export async function startListeners(
       agents,
       admin,
       console: page,
+      recheck,
       async reload(next) {
         agents.reload(next);
         admin.reload(next);
@@ -144,6 +147,17 @@ function strikesOf(
     now: Date.now,
     recheck,
   });
+}
+
+// By the one that leads alone: another may not have heard yet of whom it struck.
+function renewalsOf(seat: Seat, settings: Settings): ServiceImpl<typeof RenewalService> {
+  const { renew } = renewalRpc({ ...settings, now: Date.now });
+  return {
+    renew(request, context) {
+      seat.demand("unavailable");
+      return renew(request, context);
+    },
+  };
 }
 
 // Each call goes to whoever leads at its beginning, and ends when that one does.
