@@ -5,14 +5,15 @@
 import { isAbsolute, join } from "node:path";
 import { formatAddress } from "@heddle/common/address";
 import { logger } from "@heddle/common/log";
-import { contextWarning, type FitGpu, type FitRequest, misfit } from "./core/model/fits.ts";
-import { readLaunchArgs } from "./core/model/launch_args.ts";
+import { contextWarning, type FitGpu, type FitRequest, misfit } from "@heddle/common/model/fits";
+import { readLaunchArgs } from "@heddle/common/model/launch_args";
+import type { ModelReading } from "@heddle/common/model/model_reading";
 import type { Failure, FailureReason, Shard, ShardSpec } from "./core/shard/shard.ts";
 import { adapterOf } from "./engines/adapters.ts";
 import { engineEnvironment, type NodeEnvironment } from "./engines/environment.ts";
 import type { EngineProcess, InstalledEngine, PortUse } from "./engines/engine.ts";
 import { isPortFree } from "./edge/engine/port.ts";
-import { type ModelReading, readModel } from "./edge/model_reader.ts";
+import { readModel } from "./edge/model_reader.ts";
 
 const log = logger("agent", "prepare");
 

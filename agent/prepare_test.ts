@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { join } from "node:path";
-import { ggufBytes, LLAMA_8B } from "./core/model/gguf_fake.ts";
+import { ggufBytes, LLAMA_8B } from "@heddle/common/model/gguf_fake";
 import { aShard } from "./core/shard/shard_fake.ts";
 import type { ShardSpec } from "./core/shard/shard.ts";
 import { freePort } from "./edge/engine/free_port_fake.ts";
@@ -165,7 +165,7 @@ Deno.test("prepare() refuses what the model's own files say cannot run, and says
       refusal({ engine: "vllm", source, ...spec }, { engines, modelDirs: [root], gpus });
     const uneven = await of({ tp: 8 });
     deepEqual([uneven.reason, uneven.permanent], ["heads_indivisible", true]);
-    match(uneven.message, /Cannot start vllm: The model's 28 attention heads .* tp 8/);
+    match(uneven.message, /Cannot start vllm: the model's 28 attention heads .* tp 8/);
     await Deno.writeTextFile(join(source, "model.safetensors"), "x".repeat(100));
     const pointer = await of({});
     equal(pointer.reason, "model_file_damaged");

@@ -10,7 +10,7 @@ import { cpuProblem } from "./host/cpu_flags.ts";
 import { functionOf, pciDistance } from "./host/pci_distance.ts";
 import { readShimUsage, readUnitUsage } from "./host/process_usage.ts";
 import { FUZZ_RUNS, mutated } from "./mutated_fake.ts";
-import { readLaunchArgs } from "./model/launch_args.ts";
+import { readLaunchArgs } from "@heddle/common/model/launch_args";
 import { roceGidIndex } from "./rdma/gid.ts";
 import { numaNode, rateGbps } from "./rdma/hca.ts";
 import { redactLine } from "./redact_line.ts";

@@ -1,6 +1,6 @@
 /** What is known of a shard's GPUs before it is started. */
 import type { Gpu } from "@heddle/proto/gen/types";
-import type { FitGpu } from "../core/model/fits.ts";
+import type { FitGpu } from "@heddle/common/model/fits";
 import type { Shard } from "../core/shard/shard.ts";
 import { inTime } from "./evidence_of.ts";
 import type { Discovery } from "../inventory.ts";

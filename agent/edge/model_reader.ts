@@ -1,23 +1,15 @@
 /** Reads what a model's files say about it, on this node. */
-import { basename, dirname, join } from "node:path";
-import { readGguf } from "../core/model/gguf.ts";
-import { readHfConfig, readSafetensorsIndex } from "../core/model/hf_config.ts";
-import type { ModelFacts } from "../core/model/model_facts.ts";
-
-export interface ModelReading {
-  readonly facts: ModelFacts;
-  /** Bytes of all weights; undefined: unknown. */
-  readonly weightBytes?: number;
-  /** What of its files is missing or spoilt, in a sentence without an end. */
-  readonly problem?: string;
-}
-
-const JSON_BYTES_MAX = 64 * 1024 * 1024;
-/** Sizes stand at the start of a GGUF file, before its tokens. */
-const GGUF_BYTES = 1024 * 1024;
-/** A file of weights that is smaller is none: a Git LFS pointer has some 130 bytes. */
-const WEIGHTS_BYTES_MIN = 512;
-const PART = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
+import { join } from "node:path";
+import {
+  CONFIG_FILE,
+  GGUF_BYTES,
+  ggufParts,
+  INDEX_FILE,
+  JSON_BYTES_MAX,
+  type ModelReading,
+  readGgufModel,
+  readModelFolder,
+} from "@heddle/common/model/model_reading";
 
 /**
  * `path` is absolute, a folder in Hugging Face's form or a .gguf file. Never rejects: what the agent
@@ -34,67 +26,33 @@ export async function readModel(path: string): Promise<ModelReading> {
 }
 
 async function readFolder(path: string): Promise<ModelReading> {
-  const sizes = new Map<string, number>();
-  for await (const { name } of Deno.readDir(path)) {
-    if (!/\.(?:safetensors|bin)$/.test(name)) continue;
-    sizes.set(name, (await Deno.stat(join(path, name))).size);
+  const sizes = new Map<string, number | undefined>();
+  for await (const { name, isDirectory } of Deno.readDir(path)) {
+    // A link into a hub's cache may lead nowhere: then the file is not there.
+    if (!isDirectory) await addSize(sizes, name, join(path, name));
   }
-  const facts = readHfConfig(await textOf(join(path, "config.json")) ?? "") ?? {};
-  const index = readSafetensorsIndex(
-    await textOf(join(path, "model.safetensors.index.json")) ?? "",
+  const [config, index] = await Promise.all(
+    [CONFIG_FILE, INDEX_FILE].map((name) => textOf(join(path, name))),
   );
-  const missing = index?.files.filter((file) => !sizes.has(file)) ?? [];
-  if (missing.length > 0) {
-    return {
-      facts,
-      problem:
-        `${missing.length} of ${index?.files.length} files of ${path} are not there, such as ${
-          missing[0]
-        }`,
-    };
-  }
-  // A folder may hold the same weights in both forms: engines take the first.
-  const safetensors = [...sizes].filter(([name]) => name.endsWith(".safetensors"));
-  const weights = index?.files.map((file) => [file, sizes.get(file) ?? 0] as const) ??
-    (safetensors.length > 0 ? safetensors : [...sizes].filter(([name]) => /model/.test(name)));
-  const cut = weights.find(([, size]) => size < WEIGHTS_BYTES_MIN);
-  if (cut !== undefined) {
-    return {
-      facts,
-      problem: `${join(path, cut[0])} has ${cut[1]} bytes: it is cut short, or a Git LFS pointer`,
-    };
-  }
-  const onDisk = weights.reduce((sum, [, size]) => sum + size, 0);
-  const weightBytes = index?.totalBytes ?? onDisk;
-  return weightBytes > 0 ? { facts, weightBytes } : { facts };
+  return readModelFolder({ where: path, sizes, config, index });
 }
 
 async function readGgufFile(path: string): Promise<ModelReading> {
-  const read = readGguf(await firstBytes(path));
-  if (read.kind === "not_gguf") {
-    return { facts: {}, problem: `${path} is no GGUF file: ${read.why}` };
-  }
-  const { facts } = read;
-  let weightBytes = 0;
-  for (const part of partsOf(path)) {
-    try {
-      weightBytes += (await Deno.stat(part)).size;
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-      return { facts, problem: `${part}, a part of the model, is not there` };
-    }
-  }
-  return { facts, weightBytes };
+  const sizes = new Map<string, number | undefined>();
+  for (const part of ggufParts(path)) await addSize(sizes, part, part);
+  return readGgufModel({ path, start: await firstBytes(path), sizes });
 }
 
-// A model in parts is given by its first; the engine finds the others by their names.
-function partsOf(path: string): readonly string[] {
-  const [, stem, , count] = PART.exec(basename(path)) ?? [];
-  if (stem === undefined || count === undefined) return [path];
-  return Array.from({ length: Number(count) }, (_, index) => {
-    const number = String(index + 1).padStart(5, "0");
-    return join(dirname(path), `${stem}-${number}-of-${count}.gguf`);
-  });
+async function addSize(
+  sizes: Map<string, number | undefined>,
+  name: string,
+  path: string,
+): Promise<void> {
+  try {
+    sizes.set(name, (await Deno.stat(path)).size);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
 }
 
 async function firstBytes(path: string): Promise<Uint8Array> {

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { join } from "node:path";
-import { ggufBytes, LLAMA_8B } from "../core/model/gguf_fake.ts";
+import { ggufBytes, LLAMA_8B } from "@heddle/common/model/gguf_fake";
 import { readModel } from "./model_reader.ts";
 
 async function withFolder(

@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type NodeAnswer, NodeAnswerSchema, type NodeRequest } from "@heddle/proto/gen/weights";
 import type { WeightsWant } from "@heddle/proto/gen/weights";
-import { known } from "../core/model/model_facts.ts";
+import { known } from "@heddle/common/model/model_facts";
 import type { Want } from "../core/weights/own_name.ts";
 import { encodeSource } from "../edge/session/encode_weights.ts";
 import { readModel } from "../edge/model_reader.ts";

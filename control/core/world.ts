@@ -5,6 +5,7 @@
  * What is derived is not stored: a node's state, its free GPUs and ports, whether control is settled
  * are functions of this value and `now`.
  */
+import type { ModelFacts } from "@heddle/common/model/model_facts";
 import type { Plain } from "@heddle/proto/plain";
 import type { ExitRecord, Inventory, ShardSpec } from "@heddle/proto/gen/types";
 import type { Revision } from "@heddle/proto/revision";
@@ -46,6 +47,8 @@ export interface SourceSeen {
   readonly totalBytes: number;
   /** Undefined: it does not say. */
   readonly weightBytes: number | undefined;
+  /** Absent: nothing is known. */
+  readonly model?: ModelFacts;
 }
 
 /** The catalog that is acted on. */

@@ -57,6 +57,7 @@ const BREACHES: Readonly<Record<string, readonly Case[]>> = {
   ],
   "pure-core": [
     ["Deno", "sim/core/a.ts", `Deno.readTextFileSync("x");`],
+    ["the clock in the model's reader", "common/model/a.ts", `export const t = () => Date.now();`],
     ["a Deno type", "sim/core/a.ts", `export type C = Deno.Conn;`],
     ["Date.now", "sim/core/a.ts", `export const t = () => Date.now();`],
     ["Date.now by string", "sim/core/a.ts", `export const t = () => Date["now"]();`],

@@ -1,4 +1,7 @@
-import { placeOf, ROOMS } from "./place.ts";
+import { type Place, placeOf, ROOMS } from "./place.ts";
+
+/** Folders of common that cores import to decide with. */
+const PURE_COMMON = /^common\/model\//;
 
 const TIME = "core has no clock. Take `now: EpochMs` as the last argument";
 const CHANCE = "core has no randomness. Derive it from an id by a hash, or have edge/ pass it in";
@@ -40,7 +43,7 @@ export function pureCore(root: string): Deno.lint.Rule {
     create(ctx) {
       const place = placeOf(ctx.filename, root);
       if (
-        place === undefined || place.test || place.layer !== "core" || !ROOMS.includes(place.room)
+        place === undefined || place.test || !isPure(place)
       ) return {};
       const report = (node: Deno.lint.Node, what: string, instead: string): void =>
         ctx.report({ node, message: `${what}: ${instead}` });
@@ -81,6 +84,10 @@ export function pureCore(root: string): Deno.lint.Rule {
       };
     },
   };
+}
+
+function isPure({ room, layer, path }: Place): boolean {
+  return PURE_COMMON.test(path) || (layer === "core" && ROOMS.includes(room));
 }
 
 /** Whether an identifier gives a variable, parameter or import its name. */

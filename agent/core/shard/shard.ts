@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import type { Plain } from "@heddle/proto/plain";
-import type { Misfit } from "../model/fits.ts";
+import type { Misfit } from "@heddle/common/model/fits";
 import type { Revision } from "@heddle/proto/revision";
 import type { ShardSpec as WireShardSpec } from "@heddle/proto/gen/types";
 

@@ -1,9 +1,15 @@
 /** Reads what a model is from a few small files at its source, before anything else is fetched. */
 import type { FetchRequest, ReportOf } from "../../core/weights/documents.ts";
 import { WeightsError } from "../../core/weights/failure.ts";
-import { readGguf } from "../../core/model/gguf.ts";
-import { readHfConfig, readSafetensorsIndex } from "../../core/model/hf_config.ts";
-import type { ModelFacts } from "../../core/model/model_facts.ts";
+import {
+  CONFIG_FILE,
+  GGUF_BYTES,
+  INDEX_FILE,
+  JSON_BYTES_MAX,
+  type ModelReading,
+  readGgufModel,
+  readModelFolder,
+} from "@heddle/common/model/model_reading";
 import type { Http } from "./net/http.ts";
 import { listSource } from "./remote/list_source.ts";
 import { openHttp } from "./net/open_http.ts";
@@ -11,10 +17,6 @@ import { type Patience, withPatience } from "./net/patience.ts";
 import type { Progress } from "./progress.ts";
 import { readBody, readText } from "./net/read_body.ts";
 import type { RemoteFile } from "./remote/remote_file.ts";
-
-/** Sizes stand at the start of a GGUF file, before its tokens. */
-const GGUF_BYTES = 1024 ** 2;
-const TEXT_BYTES_MAX = 64 * 1024 ** 2;
 
 /** Throws WeightsError. */
 export async function inspectSource(
@@ -26,9 +28,8 @@ export async function inspectSource(
   const { listing, selection } = await listSource(request, { http, progress, signal });
   const { files, entry } = selection;
   const reader = new Reader(http, request, signal);
-  const gguf = files.filter(({ path }) => /\.gguf$/i.test(path));
-  const read = entry !== "" && gguf.some(({ path }) => path === entry)
-    ? await ofGguf(gguf, entry, reader)
+  const { note, ...read } = /\.gguf$/i.test(entry)
+    ? await ofGguf(files, entry, reader)
     : await ofFolder(files, entry, reader);
   return {
     kind: "inspected",
@@ -37,26 +38,22 @@ export async function inspectSource(
     files: files.length,
     entry,
     facts: { ...read.facts },
-    note: read.note,
-    ...(read.weightBytes > 0 ? { weight_bytes: read.weightBytes } : {}),
+    note,
+    ...(read.weightBytes === undefined ? {} : { weight_bytes: read.weightBytes }),
   };
 }
 
-interface Read {
-  readonly facts: ModelFacts;
-  readonly weightBytes: number;
+interface Read extends ModelReading {
   readonly note: string;
 }
 
 async function ofGguf(files: readonly RemoteFile[], entry: string, reader: Reader): Promise<Read> {
   const first = files.find(({ path }) => path === entry);
-  const weightBytes = sum(files);
-  if (first === undefined) return { facts: {}, weightBytes, note: "" };
-  const read = readGguf(await reader.start(first, GGUF_BYTES));
-  if (read.kind === "not_gguf") {
-    throw new WeightsError("corrupt", `${entry} is no GGUF file: ${read.why}`);
-  }
-  return { facts: read.facts, weightBytes, note: "" };
+  if (first === undefined) return { facts: {}, note: `${entry} is not among its files` };
+  const sizes = new Map(files.map(({ path, size }) => [path, size]));
+  const read = readGgufModel({ path: entry, start: await reader.start(first, GGUF_BYTES), sizes });
+  if (read.problem !== undefined) throw new WeightsError("corrupt", read.problem);
+  return { ...read, note: "" };
 }
 
 async function ofFolder(
@@ -64,27 +61,30 @@ async function ofFolder(
   entry: string,
   reader: Reader,
 ): Promise<Read> {
-  const at = (name: string) =>
-    files.find(({ path }) => path === (entry ? `${entry}/${name}` : name));
-  const config = at("config.json");
-  const text = config === undefined ? undefined : await reader.text(config);
-  const facts = text === undefined ? undefined : readHfConfig(text);
-  const indexFile = at("model.safetensors.index.json");
-  const index = indexFile === undefined
-    ? undefined
-    : readSafetensorsIndex(await reader.text(indexFile));
-  const weights = files.filter(({ path }) => /\.safetensors$/.test(path));
-  const others = files.filter(({ path }) => /\.(?:bin|pt|pth)$/.test(path));
-  const note = config === undefined
-    ? "it has no config.json, so nothing is known of its layers and heads"
-    : facts === undefined
-    ? "its config.json cannot be read"
-    : "";
-  return {
-    facts: facts ?? {},
-    weightBytes: index?.totalBytes ?? (weights.length > 0 ? sum(weights) : sum(others)),
-    note,
+  const inside = new Map(files.flatMap((file) => {
+    const name = entry === "" ? file.path : file.path.slice(entry.length + 1);
+    const own = entry === "" || file.path.startsWith(`${entry}/`);
+    return own && !name.includes("/") ? [[name, file] as const] : [];
+  }));
+  const text = async (name: string) => {
+    const file = inside.get(name);
+    return file === undefined ? undefined : await reader.text(file);
   };
+  const config = await text(CONFIG_FILE);
+  const read = readModelFolder({
+    where: "the source",
+    sizes: new Map([...inside].map(([name, { size }]) => [name, size])),
+    config,
+    index: await text(INDEX_FILE),
+  });
+  const note = read.problem !== undefined
+    ? read.problem
+    : config === undefined
+    ? `it has no ${CONFIG_FILE}, so nothing is known of its layers and heads`
+    : Object.keys(read.facts).length === 0
+    ? `its ${CONFIG_FILE} cannot be read`
+    : "";
+  return { ...read, note };
 }
 
 function sum(files: readonly RemoteFile[]): number {
@@ -109,7 +109,7 @@ class Reader {
     return await withPatience(`Cannot read ${file.path}`, this.#patience, async () => {
       const { response } = await this.#http.ask(file.url, { signal });
       const stallMs = this.#request.stall_ms;
-      return await readText(response, TEXT_BYTES_MAX, { stallMs, signal });
+      return await readText(response, JSON_BYTES_MAX, { stallMs, signal });
     });
   }
 

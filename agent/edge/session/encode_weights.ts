@@ -1,7 +1,6 @@
 /** Weights of this node, and what a source holds, as wire messages. */
 import { create } from "@bufbuild/protobuf";
 import {
-  ModelFactsSchema,
   type SourceFacts,
   SourceFactsSchema,
   type Weights,
@@ -10,7 +9,8 @@ import {
 } from "@heddle/proto/gen/weights";
 import type { Plain } from "@heddle/proto/plain";
 import { encodeWeightsState } from "@heddle/proto/weights_state";
-import type { ModelFacts } from "../../core/model/model_facts.ts";
+import type { ModelFacts } from "@heddle/common/model/model_facts";
+import { encodeModelFacts } from "@heddle/common/model/model_wire";
 import { wantMessage } from "../wire_spec.ts";
 
 /** What is told of one source on this node. */
@@ -63,25 +63,8 @@ export function encodeSource(read: ReadSource): SourceFacts {
     files,
     entry,
     note,
-    model: encodeModel(read.model),
+    model: encodeModelFacts(read.model),
     ...(weightBytes === undefined ? {} : { weightBytes: whole(weightBytes) }),
-  });
-}
-
-function encodeModel(model: ModelFacts) {
-  const { architecture = "", dtype = "", quantization = "", kvReplicated = false } = model;
-  const { layers, heads, kvHeads, headDim, contextMax, kvBytesPerToken } = model;
-  return create(ModelFactsSchema, {
-    architecture,
-    dtype,
-    quantization,
-    kvReplicated,
-    ...(layers === undefined ? {} : { layers }),
-    ...(heads === undefined ? {} : { heads }),
-    ...(kvHeads === undefined ? {} : { kvHeads }),
-    ...(headDim === undefined ? {} : { headDim }),
-    ...(contextMax === undefined ? {} : { contextMax: whole(contextMax) }),
-    ...(kvBytesPerToken === undefined ? {} : { kvBytesPerToken: whole(kvBytesPerToken) }),
   });
 }
 

@@ -1,4 +1,5 @@
 /** What is known of a model's source before a node has its weights. */
+import type { ModelFacts } from "@heddle/common/model/model_facts";
 import { isFetched } from "../catalog/source.ts";
 import type { ModelSource } from "../placing/weights.ts";
 import { weightsOf } from "../placing/weights.ts";
@@ -12,9 +13,16 @@ export interface SourceHint {
   readonly totalBytes: number | undefined;
   /** Bytes of the weights among them. */
   readonly weightBytes: number | undefined;
+  /** What it says of its model; empty: nothing. */
+  readonly facts: ModelFacts;
 }
 
-const NOTHING: SourceHint = { version: "", totalBytes: undefined, weightBytes: undefined };
+const NOTHING: SourceHint = {
+  version: "",
+  totalBytes: undefined,
+  weightBytes: undefined,
+  facts: {},
+};
 
 /** Names a source with its patterns, for `World.sources`. */
 export function sourceKey({ source, source_include, source_exclude }: ModelSource): string {
@@ -31,6 +39,7 @@ export function sourceHint(world: World, model: ModelSource): SourceHint {
     version: weightsVersion(inventories, model) || seen?.version || "",
     totalBytes: seen?.totalBytes ?? onNodes,
     weightBytes: seen?.weightBytes ?? onNodes,
+    facts: seen?.model ?? {},
   };
 }
 

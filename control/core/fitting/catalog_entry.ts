@@ -2,6 +2,7 @@
 import type { Plain } from "@heddle/proto/plain";
 import type { SourceFacts } from "@heddle/proto/gen/weights";
 import type { ClassFitting } from "./classes.ts";
+import { isGguf } from "./memory.ts";
 
 /** Enough for most conversations; a smaller group that holds as much is the better one. */
 const CONTEXT_WANTED = 8_192;
@@ -12,7 +13,7 @@ export function catalogEntry(
   classes: readonly ClassFitting[],
 ): string {
   const source = facts.want?.source ?? "";
-  const gguf = facts.entry.endsWith(".gguf") || source.endsWith(".gguf");
+  const gguf = isGguf(facts);
   const profiles = classes.flatMap((each) => profileOn(each, gguf, facts));
   const lines = [
     `- name: ${nameOf(source)}`,

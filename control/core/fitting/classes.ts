@@ -47,7 +47,7 @@ export function fitOnClasses(
     ...each,
     contexts: needs.filter(({ tp }) => tp <= each.gpusMax).map((need) => ({
       tp: need.tp,
-      tokens: contextOn(facts, need, each.memoryMib),
+      tokens: contextOn(facts, need.tp, each.memoryMib),
     })),
   }));
 }

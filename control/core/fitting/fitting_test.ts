@@ -38,8 +38,8 @@ Deno.test("gpuNeeds() shares weights and cache out over a group", () => {
   equal(four.memoryBytes, 131 * GIB / 4 + GIB);
   equal(one.kvBytesPerToken, 327_680);
   equal(eight.kvBytesPerToken, 40_960);
-  equal(contextOn(LLAMA, one, 81_559), 0, "140 GB on one card of 80");
-  equal(contextOn(LLAMA, eight, 81_559), 131_072, "no longer than the model's own");
+  equal(contextOn(LLAMA, one.tp, 81_559), 0, "140 GB on one card of 80");
+  equal(contextOn(LLAMA, eight.tp, 81_559), 131_072, "no longer than the model's own");
 });
 
 Deno.test("gpuNeeds() says why a model cannot be divided", () => {
@@ -48,8 +48,20 @@ Deno.test("gpuNeeds() says why a model cannot be divided", () => {
     "",
     "",
     "",
-    "its 28 attention heads cannot be divided by 8",
+    "the model's 28 attention heads cannot be divided by tp 8; tp can be 1, 2, 4, 7, 14, 28",
   ]);
+});
+
+Deno.test("gpuNeeds() shares a GGUF model's layers out, whatever its heads", () => {
+  const model = LLAMA.model && { ...LLAMA.model, heads: 28, kvHeads: 4 };
+  const gguf = { ...LLAMA, entry: "m.gguf", weightBytes: BigInt(41 * GIB), model };
+  const [one, two, , eight] = gpuNeeds(gguf);
+  deepEqual([one?.problem, eight?.problem], ["", ""]);
+  equal(one?.memoryBytes, 42 * GIB);
+  equal(two?.memoryBytes, 21 * GIB);
+  equal(eight?.kvBytesPerToken, 40_960);
+  equal(contextOn(gguf, 1, 24_564), 0);
+  equal(contextOn(gguf, 2, 24_564), Math.floor((2 * 24_564 - 42 * 1_024) * 2 ** 20 / 327_680));
 });
 
 Deno.test("catalogEntry() is an entry that a catalog takes, with the smallest group that will do", () => {

@@ -1,15 +1,19 @@
-/**
- * What a model takes of each GPU, and how long a context fits beside it, from what its own files say.
- * Estimates for people and for placement; the agent judges again from the files themselves.
- */
-import type { Plain } from "@heddle/proto/plain";
+/** What a model that was looked at takes of GPUs, for operators who ask before they write a profile. */
 import type { SourceFacts } from "@heddle/proto/gen/weights";
+import type { Plain } from "@heddle/proto/plain";
+import { readLaunchArgs } from "@heddle/common/model/launch_args";
+import {
+  addsUpGpus,
+  cacheBytesPerToken,
+  cacheRoom,
+  gpuNeedMib,
+  headsProblem,
+  type MemoryRequest,
+  MIB,
+  weightsNeedMib,
+} from "@heddle/common/model/memory";
+import { decodeModelFacts } from "@heddle/common/model/model_wire";
 
-const MIB = 2 ** 20;
-/** Context, collectives and the first activations take that much of each GPU at least. */
-const OVERHEAD_MIB = 1_024;
-/** What engines take of a GPU unless told: vLLM's default. */
-const SHARE = 0.92;
 /** Sizes of a tensor-parallel group within one machine. */
 export const SIZES = [1, 2, 4, 8] as const;
 
@@ -30,39 +34,46 @@ export function gpuNeeds(facts: Plain<SourceFacts>): readonly GpuNeed[] {
 /** Longest context in tokens on GPUs of that memory: 0 when the weights alone do not fit. */
 export function contextOn(
   facts: Plain<SourceFacts>,
-  need: GpuNeed,
+  tp: number,
   memoryMib: number,
 ): number | undefined {
-  const room = memoryMib * SHARE * MIB - need.memoryBytes;
-  if (facts.weightBytes === undefined || need.problem !== "") return undefined;
-  if (room <= 0) return 0;
-  if (need.kvBytesPerToken === undefined) return undefined;
-  const most = Math.floor(room / need.kvBytesPerToken);
-  const longest = facts.model?.contextMax;
-  return longest === undefined ? most : Math.min(most, Number(longest));
+  const request = requestOf(facts, tp);
+  if (request.weightBytes === undefined) return undefined;
+  if (headsProblem(request.engine, tp, request.model) !== undefined) return undefined;
+  const needMib = gpuNeedMib({ ...request, model: {} }, tp);
+  if (needMib !== undefined && memoryMib < needMib) return 0;
+  const room = cacheRoom(request, Array(tp).fill(memoryMib));
+  if (room === undefined) return undefined;
+  return Math.min(room.tokens, request.model.contextMax ?? Infinity);
+}
+
+/** Whether a source is a model in GGUF, which llama.cpp serves. */
+export function isGguf({ entry, want }: Plain<SourceFacts>): boolean {
+  return /\.gguf$/i.test(entry) || /\.gguf$/i.test(want?.source ?? "");
 }
 
 function gpuNeed(facts: Plain<SourceFacts>, tp: number): GpuNeed {
-  const { weightBytes = 0n, model } = facts;
-  const perToken = model?.kvBytesPerToken;
-  const heads = model?.kvHeads ?? tp;
-  // Heads cannot be shared out further than there are: beyond that they are kept twice.
-  const share = model?.kvReplicated === true ? 1 : 1 / Math.min(tp, heads);
+  const request = requestOf(facts, tp);
+  const gpus = addsUpGpus(request.engine) ? tp : 1;
+  const needMib = weightsNeedMib({ ...request, weightBytes: request.weightBytes ?? 0 }) ?? 0;
+  const perToken = cacheBytesPerToken(request);
   return {
     tp,
-    problem: problemOf(model, tp),
-    memoryBytes: Math.ceil(Number(weightBytes) / tp) + OVERHEAD_MIB * MIB,
-    kvBytesPerToken: perToken === undefined ? undefined : Math.ceil(Number(perToken) * share),
+    problem: headsProblem(request.engine, tp, request.model) ?? "",
+    memoryBytes: Math.ceil(needMib * MIB / gpus),
+    kvBytesPerToken: perToken === undefined ? undefined : Math.ceil(perToken / gpus),
   };
 }
 
-function problemOf(model: Plain<SourceFacts>["model"], tp: number): string {
-  const { heads, kvHeads } = model ?? {};
-  if (heads !== undefined && heads % tp !== 0) {
-    return `its ${heads} attention heads cannot be divided by ${tp}`;
-  }
-  if (kvHeads !== undefined && kvHeads % tp !== 0 && tp % kvHeads !== 0) {
-    return `its ${kvHeads} KV heads and ${tp} do not divide each other`;
-  }
-  return "";
+// As the profile that is proposed for it would ask.
+function requestOf(facts: Plain<SourceFacts>, tp: number): MemoryRequest {
+  const { weightBytes, model } = facts;
+  return {
+    engine: isGguf(facts) ? "llamacpp" : "vllm",
+    tp,
+    pp: 1,
+    args: readLaunchArgs([]),
+    model: decodeModelFacts(model),
+    ...(weightBytes === undefined ? {} : { weightBytes: Number(weightBytes) }),
+  };
 }

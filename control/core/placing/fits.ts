@@ -3,10 +3,12 @@
  * numbers, or says nothing. To add one: write a function of the same type and add it to FITS.
  */
 import { parseSizeBytes } from "@heddle/common/duration";
+import { MIB } from "@heddle/common/model/memory";
 import { decodeInstallState } from "@heddle/proto/install_state";
 import type { Model, Profile } from "../catalog.ts";
 import type { SourceHint } from "../facts/source_hint.ts";
 import type { Candidate } from "./candidate.ts";
+import { gpuNeed } from "./gpu_need.ts";
 import { blockCount, freeBlock } from "./port_blocks.ts";
 import { type Rejection, short } from "./rejection.ts";
 import { isPath, weightsBytes, weightsNearness } from "./weights.ts";
@@ -15,16 +17,10 @@ export interface PlaceRequest {
   readonly model: Model;
   readonly profile: Profile;
   /** What is known of the model's source, for nodes that do not have it; absent: nothing. */
-  readonly hint?: Pick<SourceHint, "totalBytes" | "weightBytes">;
+  readonly hint?: Pick<SourceHint, "facts" | "totalBytes" | "weightBytes">;
 }
 
 export type Fit = (request: PlaceRequest, candidate: Candidate) => Rejection | undefined;
-
-const MIB = 2 ** 20;
-
-/** What an engine needs on each GPU besides weights before it can serve one token, in MiB: context,
- * graphs and collectives. More would refuse what works; less would refuse nothing. */
-const GPU_OVERHEAD_MIB = 1_024;
 
 /** Cheapest first; the first no of a node is the one that is shown. */
 const FITS: readonly Fit[] = [
@@ -183,18 +179,18 @@ function fitGpusFree({ profile }: PlaceRequest, candidate: Candidate) {
 function fitGpuMemory(request: PlaceRequest, candidate: Candidate) {
   const { gpu_class: gpuClass, gpus_per_node: want } = request.profile;
   if (gpuClass === undefined) return undefined;
-  const needMib = gpuNeedMib(request, candidate);
-  if (needMib === 0) return undefined;
+  const need = gpuNeed(request, candidate);
+  if (need === undefined) return undefined;
   const free = freeOfClass(candidate, gpuClass);
-  if (free.filter((gpu) => (gpu.memoryTotalMib ?? Infinity) >= needMib).length >= want) {
+  if (free.filter((gpu) => (gpu.memoryTotalMib ?? Infinity) >= need.mib).length >= want) {
     return undefined;
   }
   const haveMib = Math.max(...free.map((gpu) => gpu.memoryTotalMib ?? 0));
   return short(
     candidate.name,
     "memory_short",
-    { want: needMib, have: haveMib },
-    "MiB on each GPU for the weights and what an engine needs beside them",
+    { want: need.mib, have: haveMib },
+    need.words,
   );
 }
 
@@ -225,18 +221,10 @@ function fitPorts(_request: PlaceRequest, candidate: Candidate) {
 /** Free GPUs of a class whose memory is large enough for the weights, as far as that is known. */
 export function roomyGpus(request: PlaceRequest, candidate: Candidate) {
   if (request.profile.gpu_class === undefined) return [];
-  const needMib = gpuNeedMib(request, candidate);
+  const need = gpuNeed(request, candidate);
   const free = freeOfClass(candidate, request.profile.gpu_class);
-  return needMib === 0 ? free : free
-    .filter((gpu) => (gpu.memoryTotalMib ?? Infinity) >= needMib);
-}
-
-/** MiB that each GPU must have; 0 while the size of the weights is unknown. */
-function gpuNeedMib({ model, profile, hint }: PlaceRequest, { inventory }: Candidate): number {
-  const bytes = weightsBytes(inventory, model) ?? hint?.weightBytes;
-  if (bytes === undefined || bytes === 0 || profile.engine === "sim") return 0;
-  // Data-parallel copies each hold all weights; tensor and pipeline parallelism share them out.
-  return Math.ceil(bytes / MIB / (profile.tp * profile.pp)) + GPU_OVERHEAD_MIB;
+  return need === undefined ? free : free
+    .filter((gpu) => (gpu.memoryTotalMib ?? Infinity) >= need.mib);
 }
 
 function countOfClass({ freeGpus }: Candidate, gpuClass: string): number {

@@ -179,8 +179,8 @@ Deno.test("place() counts memory when the size of the weights is known", () => {
   const model = modelOf({ name: "m", source: "/models/big" }, { tp: 2 });
   const shape = { modelFiles: [["/models/big", 200 * GIB]] as const };
   deepEqual(reasonsOf(placeOn({ n1: shape }, model)), [
-    "n1 memory_short: want 103424 have 81559: MiB on each GPU for the weights and what an engine " +
-    "needs beside them",
+    "n1 memory_short: want 112418 have 81559: MiB on each GPU for the weights and what vllm needs " +
+    "beside",
   ]);
   equal(
     placeOn({ n1: shape }, modelOf({ name: "m", source: "/models/big" }, { tp: 4 })).kind,

@@ -2,6 +2,8 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import type { Weights } from "@heddle/proto/gen/weights";
 import { encodeWeightsState, type WeightsState } from "@heddle/proto/weights_state";
 import type { Plain } from "@heddle/proto/plain";
+import { misfit } from "@heddle/common/model/fits";
+import { readLaunchArgs } from "@heddle/common/model/launch_args";
 import type { Model } from "../catalog.ts";
 import { sourceHint, sourceKey } from "../facts/source_hint.ts";
 import { observe } from "../observing/observe.ts";
@@ -88,6 +90,54 @@ Deno.test("place() knows by the source alone that a GPU is too small", () => {
   const refused = placed(observe(worldOf(MODEL, { n1: {} }), event, T0), MODEL);
   equal(refused.kind, "none");
   equal(refused.rejections[0]?.reason, "memory_short");
+});
+
+Deno.test("place() counts the context that an engine will insist on, where the source says what it takes", () => {
+  const model = modelOf({ name: "m", source: SOURCE }, { tp: 2 });
+  const facts = { heads: 64, kvHeads: 8, contextMax: 131_072, kvBytesPerToken: 327_680 };
+  const placing = (args: readonly string[]) => {
+    const asked = { ...model, profiles: [{ ...firstProfile(model), args: [...args] }] };
+    const seen = { version: "c1", totalBytes: 131 * GIB, weightBytes: 131 * GIB, model: facts };
+    const event = { kind: "source_inspected", source: sourceKey(asked), seen } as const;
+    return placed(observe(worldOf(asked, { n1: {} }), event, T0), asked);
+  };
+  const refused = placing([]);
+  equal(refused.kind, "none");
+  match(
+    refused.rejections[0]?.detail ?? "",
+    /want 96279 have 81559: MiB on each GPU for the weights, a context of 131072 tokens and what vllm/,
+  );
+  equal(placing(["--max-model-len", "8192"]).kind, "placed");
+  equal(placing(["--cpu-offload-gb", "40"]).kind, "placed", "nobody can tell");
+});
+
+Deno.test("place() judges a GPU's memory as its agent will before it launches", () => {
+  for (const engine of ["vllm", "sglang", "llamacpp"] as const) {
+    for (const weightGib of [20, 70, 73, 77, 79, 140, 150, 155, 158]) {
+      for (const tp of [1, 2]) {
+        const model = modelOf({ name: "m", source: SOURCE }, { tp, engine });
+        const weightBytes = weightGib * GIB;
+        const seen = { version: "c1", totalBytes: weightBytes, weightBytes, model: {} };
+        const event = { kind: "source_inspected", source: sourceKey(model), seen } as const;
+        const here = placed(observe(worldOf(model, { n1: {} }), event, T0), model);
+        const gpus = Array.from({ length: tp }, (_, index) => ({
+          index,
+          gpuClass: "h100-80g",
+          totalMib: 81_559,
+        }));
+        const there = misfit({
+          engine,
+          tp,
+          pp: 1,
+          gpus,
+          args: readLaunchArgs([]),
+          model: {},
+          weightBytes,
+        });
+        equal(here.kind === "placed", there === undefined, `${engine} tp ${tp}: ${weightGib} GiB`);
+      }
+    }
+  }
 });
 
 Deno.test("every node is told the version that the others have", () => {

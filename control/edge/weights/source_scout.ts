@@ -4,6 +4,7 @@
  */
 import { backoffMs } from "@heddle/common/backoff";
 import { logger } from "@heddle/common/log";
+import { decodeModelFacts } from "@heddle/common/model/model_wire";
 import { delay } from "@heddle/common/task";
 import { errorText } from "@heddle/proto/error";
 import type { SourceFacts } from "@heddle/proto/gen/weights";
@@ -74,10 +75,11 @@ async function scout({ loop, requests }: ScoutOptions, trials: Map<string, Trial
   }
 }
 
-function seenOf({ want, totalBytes, weightBytes }: SourceFacts) {
+function seenOf({ want, totalBytes, weightBytes, model }: SourceFacts) {
   return {
     version: want?.version ?? "",
     totalBytes: Number(totalBytes),
     weightBytes: weightBytes === undefined ? undefined : Number(weightBytes),
+    model: decodeModelFacts(model),
   };
 }

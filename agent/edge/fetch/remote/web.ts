@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { WeightsError } from "../../../core/weights/failure.ts";
 import { isInside, type WebSource } from "../../../core/weights/source.ts";
-import { readSafetensorsIndex } from "../../../core/model/hf_config.ts";
+import { readSafetensorsIndex } from "@heddle/common/model/hf_config";
 import { type Http, Retriable, shown } from "../net/http.ts";
 import { type Patience, withPatience } from "../net/patience.ts";
 import { readText } from "../net/read_body.ts";

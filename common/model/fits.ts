@@ -3,8 +3,16 @@
  * minutes of loading is refused at once. Only what is certain is refused, and what is unknown blocks
  * nothing: an engine knows more tricks than this file.
  */
-import type { LaunchArgs } from "./launch_args.ts";
-import { KV_BYTES, type ModelFacts } from "./model_facts.ts";
+import {
+  budgetOf,
+  type CacheRoom,
+  cacheRoom,
+  contextOf,
+  headsProblem,
+  type MemoryRequest,
+  MIB,
+  weightsNeedMib,
+} from "./memory.ts";
 
 export interface FitGpu {
   readonly index: number;
@@ -15,15 +23,8 @@ export interface FitGpu {
   readonly computeCapability?: string;
 }
 
-export interface FitRequest {
-  readonly engine: string;
-  readonly tp: number;
-  readonly pp: number;
+export interface FitRequest extends MemoryRequest {
   readonly gpus: readonly FitGpu[];
-  readonly args: LaunchArgs;
-  readonly model: ModelFacts;
-  /** Bytes of all weights as they lie on disk. */
-  readonly weightBytes?: number;
 }
 
 export interface Misfit {
@@ -39,20 +40,6 @@ export interface Misfit {
 }
 
 type Fit = (request: FitRequest) => Misfit | undefined;
-
-const MIB = 1024 ** 2;
-/** CUDA's context, NCCL's buffers and the first activations take this much of each GPU at least. */
-const OVERHEAD_MIB = 1_024;
-/** What vLLM takes of a GPU unless told. */
-const VLLM_SHARE = 0.92;
-/**
- * SGLang reckons its share by what it leaves free, and each version leaves more or less: so much at
- * least, and so much more for each GPU of a replica.
- */
-const SGLANG_LEAVES_MIB = 1_536;
-const SGLANG_LEAVES_PER_GPU_MIB = 128;
-/** What the adapter gives llama.cpp when the profile says nothing. */
-const LLAMACPP_CONTEXT = 4_096;
 
 /** vLLM's default until 2026: what an older one is content with is not refused. */
 const OLDER_SHARE = 0.9;
@@ -82,28 +69,8 @@ function uniform({ gpus }: FitRequest): Misfit | undefined {
 }
 
 function divisible({ engine, tp, model }: FitRequest): Misfit | undefined {
-  if (engine === "llamacpp" || tp <= 1) return undefined;
-  const { heads, kvHeads } = model;
-  if (heads !== undefined && heads % tp !== 0) {
-    return refuse(
-      "heads_indivisible",
-      `The model's ${heads} attention heads cannot be divided by tp ${tp}; tp can be ${
-        divisors(heads, 64).join(", ")
-      }`,
-    );
-  }
-  if (kvHeads !== undefined && kvHeads % tp !== 0 && tp % kvHeads !== 0) {
-    const fitting = divisors(heads ?? kvHeads, 64).filter((each) =>
-      kvHeads % each === 0 || each % kvHeads === 0
-    );
-    return refuse(
-      "heads_indivisible",
-      `The model's ${kvHeads} KV heads and tp ${tp} do not divide each other; tp can be ${
-        fitting.join(", ")
-      }`,
-    );
-  }
-  return undefined;
+  const problem = headsProblem(engine, tp, model);
+  return problem === undefined ? undefined : refuse("heads_indivisible", problem);
 }
 
 /** Least compute capability by quantisation, for any of an engine's kernels. */
@@ -148,11 +115,15 @@ function capable({ engine, gpus, model, args }: FitRequest): Misfit | undefined 
 
 function weightsFit(request: FitRequest): Misfit | undefined {
   const { weightBytes, args } = request;
-  const budget = budgetMib(request);
-  if (weightBytes === undefined || budget === undefined || args.offloads) return undefined;
-  const need = weightsMib(request, weightBytes) + OVERHEAD_MIB;
+  const need = weightsNeedMib(request);
+  const totals = totalsOf(request);
+  const budget = totals === undefined ? undefined : budgetOf(request, totals);
+  if (weightBytes === undefined || need === undefined || budget === undefined || args.offloads) {
+    return undefined;
+  }
   if (need <= budget.mib) return undefined;
-  const gpus = Math.ceil(weightBytes / MIB / Math.max(1, budget.mib - OVERHEAD_MIB));
+  const overhead = weightsNeedMib({ ...request, weightBytes: 0 }) ?? 0;
+  const gpus = Math.ceil(weightBytes / MIB / Math.max(1, budget.mib - overhead));
   return refuse(
     "weights_do_not_fit",
     `The weights take ${Math.ceil(weightBytes / MIB)} MiB, ${need} MiB of each GPU with what an ` +
@@ -162,7 +133,7 @@ function weightsFit(request: FitRequest): Misfit | undefined {
 }
 
 function contextFits(request: FitRequest): Misfit | undefined {
-  const room = cacheRoom(request);
+  const room = roomOf(request);
   const context = contextOf(request);
   if (room === undefined || context === undefined || context <= room.tokens) return undefined;
   return refuse(
@@ -180,7 +151,7 @@ function contextFits(request: FitRequest): Misfit | undefined {
 export function contextWarning(request: FitRequest): string | undefined {
   const { engine, args, model } = request;
   if (engine !== "sglang" || args.context !== undefined || args.contextFitsItself) return undefined;
-  const room = cacheRoom(request);
+  const room = roomOf(request);
   if (room === undefined || model.contextMax === undefined || model.contextMax <= room.tokens) {
     return undefined;
   }
@@ -189,43 +160,15 @@ export function contextWarning(request: FitRequest): string | undefined {
     "or use more GPUs";
 }
 
-// vLLM refuses what it cannot hold, also where nobody asked for it. SGLang starts all the same.
-function contextOf({ engine, args, model }: FitRequest): number | undefined {
-  if (args.contextFitsItself) return undefined;
-  if (args.context !== undefined) return args.context;
-  if (engine === "vllm") return model.contextMax;
-  return engine === "llamacpp" ? LLAMACPP_CONTEXT : undefined;
+function roomOf(request: FitRequest): CacheRoom | undefined {
+  const totals = totalsOf(request);
+  return totals === undefined ? undefined : cacheRoom(request, totals);
 }
 
-interface CacheRoom {
-  /** Tokens that fit beside the weights, 0 or more. */
-  readonly tokens: number;
-  readonly mib: number;
-  readonly bytesPerToken: number;
-  readonly words: string;
-}
-
-function cacheRoom(request: FitRequest): CacheRoom | undefined {
-  const { engine, weightBytes, model, args, tp, pp } = request;
-  const budget = budgetMib(request);
-  const perToken = model.kvBytesPerToken;
-  if (
-    weightBytes === undefined || budget === undefined || perToken === undefined ||
-    args.offloads || args.dividesCache
-  ) return undefined;
-  // llama.cpp's budget is that of all its GPUs together, and so is its cache.
-  const heads = model.kvHeads ?? tp;
-  const share = engine === "llamacpp"
-    ? 1
-    : (model.kvReplicated === true ? 1 : 1 / Math.min(tp, heads)) / pp;
-  const bytesPerToken = perToken * ((args.kvBytes ?? KV_BYTES) / KV_BYTES) * share;
-  const mib = Math.max(0, Math.floor(budget.mib - weightsMib(request, weightBytes) - OVERHEAD_MIB));
-  return {
-    tokens: Math.floor(mib * MIB / bytesPerToken),
-    mib,
-    bytesPerToken,
-    words: budget.words,
-  };
+// One that is not known could be smaller than the others.
+function totalsOf({ gpus }: FitRequest): readonly number[] | undefined {
+  const totals = gpus.flatMap(({ totalMib }) => totalMib ?? []);
+  return totals.length < gpus.length ? undefined : totals;
 }
 
 // vLLM starts only where all that it may use is free.
@@ -244,37 +187,6 @@ function free({ engine, gpus, args }: FitRequest): Misfit | undefined {
       "memory (nvidia-smi names it), or lower that share",
     permanent: false,
   };
-}
-
-function weightsMib({ engine, tp, pp }: FitRequest, weightBytes: number): number {
-  // llama.cpp divides layers over its GPUs, whatever tp says.
-  return Math.ceil(weightBytes / MIB / (engine === "llamacpp" ? 1 : tp * pp));
-}
-
-// What the smallest GPU offers; all of them together for llama.cpp.
-function budgetMib(
-  { engine, gpus, args, tp, pp }: FitRequest,
-): { readonly mib: number; readonly words: string } | undefined {
-  const totals = gpus.flatMap(({ totalMib }) => totalMib ?? []);
-  if (totals.length === 0 || totals.length < gpus.length) return undefined;
-  if (engine === "llamacpp") {
-    const mib = totals.reduce((sum, each) => sum + each, 0);
-    return { mib, words: `the GPUs have ${mib} MiB` };
-  }
-  const smallest = Math.min(...totals);
-  if (engine === "sglang" && args.memoryShare === undefined) {
-    const leaves = SGLANG_LEAVES_MIB + SGLANG_LEAVES_PER_GPU_MIB * tp * pp;
-    const mib = Math.max(0, smallest - leaves);
-    return { mib, words: `sglang leaves ${leaves} of a GPU's ${smallest} MiB free at least` };
-  }
-  const share = args.memoryShare ?? (engine === "vllm" ? VLLM_SHARE : undefined);
-  if (share === undefined) return undefined;
-  const mib = Math.floor(smallest * share);
-  return { mib, words: `${share} of a GPU's ${smallest} MiB are ${mib}` };
-}
-
-function divisors(of: number, max: number): readonly number[] {
-  return Array.from({ length: max }, (_, index) => index + 1).filter((each) => of % each === 0);
 }
 
 function refuse(reason: Misfit["reason"], message: string): Misfit {
