@@ -190,6 +190,7 @@ export class Fleet {
   readonly lab: Lab;
   readonly folder: string;
   readonly #bin: string;
+  #plays = 0;
 
   constructor(lab: Lab, { folder, bin }: { folder: string; bin: string }) {
     this.lab = lab;
@@ -275,14 +276,14 @@ export class Fleet {
     return { code: response.ok ? 0 : 1, stdout, stderr: response.ok ? "" : stdout };
   }
 
-  #playbook(
+  async #playbook(
     book: string,
     args: readonly string[],
     env: Readonly<Record<string, string>>,
   ): Promise<Finished> {
     const ansible = join(ROOT, "ansible");
     const script = 'cd "$1" && shift && exec "$@"';
-    return attemptCommand([
+    const finished = await attemptCommand([
       "/bin/sh",
       "-c",
       script,
@@ -307,6 +308,10 @@ export class Fleet {
         ...env,
       },
     });
+    const { code, stdout, stderr } = finished;
+    const log = `${book} ${args.join(" ")}: exit code ${code}\n${stdout}${stderr}`;
+    await this.lab.keep(`${++this.#plays}-${book}.log`, log);
+    return finished;
   }
 }
 

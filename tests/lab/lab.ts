@@ -132,6 +132,11 @@ export class Lab implements AsyncDisposable {
     return nodes;
   }
 
+  /** Saves a text where it outlives the run. */
+  async keep(name: string, text: string): Promise<void> {
+    await Deno.writeTextFile(join(this.#options.artefacts, name), text);
+  }
+
   /** Saves what tells of a failure, and ends every node. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#nodes.map(async (node) => {
