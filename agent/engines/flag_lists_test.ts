@@ -5,22 +5,10 @@
  */
 import { equal, match, ok } from "node:assert/strict";
 import type { ShardSpec } from "../core/shard/shard.ts";
-import { aSpec } from "../core/shard/shard_fake.ts";
 import { adapterOf } from "./adapters.ts";
+import { buildFor, type Installed, LAYOUTS } from "./layouts_fake.ts";
 
 const LISTS = new URL("../../tests/fixtures/engines/", import.meta.url);
-
-/** Layouts that together make an adapter say all that it can. */
-const LAYOUTS: readonly Partial<ShardSpec>[] = [
-  { tp: 2 },
-  { tp: 1, dp: 2 },
-  { tp: 8, pp: 2, shardCount: 2 },
-  { tp: 8, pp: 2, shardCount: 2, rank: 1 },
-  { tp: 2, dp: 4, shardCount: 2 },
-  { tp: 2, dp: 4, shardCount: 2, rank: 1 },
-  { tp: 2, dp: 4, shardCount: 2, launchMode: "ray" },
-  { source: "/models/m.gguf", gpus: [{ index: 0, uuid: "GPU-a" }] },
-];
 
 /** Of an HTTP client or the system, and no engine's own. */
 const COMMON_VARIABLES = ["DO_NOT_TRACK", "RAY_ADDRESS", "RAY_USAGE_STATS_ENABLED"];
@@ -50,21 +38,6 @@ for (const { name } of Deno.readDirSync(LISTS)) {
     for (const names of [running, waiting, ...usage, ...progress.map((each) => [each])]) {
       ok(names.some((each) => hasMetric(known, each)), `${version} has none of ${names.join()}`);
     }
-  });
-}
-
-interface Installed {
-  readonly engine: string;
-  readonly version: string;
-}
-
-function buildFor({ engine, version }: Installed, layout: Partial<ShardSpec>) {
-  return adapterOf(engine)?.build({
-    spec: aSpec({ engine, source: "/models/m.gguf", portCount: 256, ...layout }),
-    engine: { name: engine, path: `/opt/${engine}/bin/python3`, version },
-    address: "10.0.0.1",
-    apiKey: (layout.rank ?? 0) === 0 ? "sk-heddle-replica-key" : "",
-    modelDirs: [],
   });
 }
 
