@@ -53,12 +53,20 @@ interface Shown {
 }
 
 async function whatIsShown({ tls, token_file }: Context): Promise<Shown> {
-  const token = token_file === undefined ? undefined : await readSecret(token_file);
+  const token = token_file === undefined ? undefined : await readToken(token_file);
   if (tls === undefined) return { tls: undefined, token };
   if (!isWhole(tls)) {
     return { tls: { cert: "", key: "", ca: await readSecret(tls.ca_file) }, token };
   }
   return { tls: await readTlsFiles(tls), token };
+}
+
+async function readToken(file: string): Promise<string> {
+  const token = await readSecret(file);
+  // A header takes no more: what else it is, is a file of another kind.
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  const what = token === "" ? "it holds no token" : "it holds more than a token";
+  throw new HeddleError("invalid_input", `Cannot use ${file}: ${what}`);
 }
 
 async function readSecret(file: string): Promise<string> {

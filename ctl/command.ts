@@ -9,8 +9,8 @@ import { show } from "./watch.ts";
 /** Given to every command by `main.ts`. */
 export interface CtlContext extends CommandContext {
   readonly io: Io;
-  /** Reads the configuration; `name` is the value of --context. */
-  readonly loadContext: (name: string | undefined) => Promise<Context>;
+  /** Reads the configuration, as the flags have it. */
+  readonly loadContext: (flags: CommonFlags) => Promise<Context>;
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
   readonly folders: Folders;
@@ -39,6 +39,7 @@ export interface Folders {
 
 export interface CommonFlags {
   readonly context?: string;
+  readonly tokenFile?: string;
 }
 
 /** Flags of a decision that is recorded. */
@@ -68,6 +69,13 @@ export const COMMON_FLAGS = {
     optional: true,
     placeholder: "name",
     brief: "Cluster to talk to, as named in ctl's configuration",
+  },
+  tokenFile: {
+    kind: "parsed",
+    parse: String,
+    optional: true,
+    placeholder: "file",
+    brief: "Show the operator's token that this file holds, and no certificate",
   },
 } as const;
 
@@ -115,7 +123,7 @@ export async function call<T>(
   flags: CommonFlags,
   use: (client: AdminClient) => Promise<T>,
 ): Promise<T> {
-  return await withClient(await context.loadContext(flags.context), use);
+  return await withClient(await context.loadContext(flags), use);
 }
 
 /** Fetches a list and writes it in the form the flags ask for. */

@@ -27,6 +27,9 @@ export function isWhole(tls: NonNullable<Context["tls"]>): tls is TlsFiles {
   return "certificate_file" in tls;
 }
 
+/** Bits of a file's mode that let its group or everybody read it. */
+const OTHERS_READ = 0o044;
+
 /** ctl's configuration file. */
 export const configSchema = z.strictObject({
   current: z.string().describe("name of the context that is used when none is given"),
@@ -51,11 +54,40 @@ export interface ConfigPlaces {
   readonly repository: string | undefined;
 }
 
-/** The context called `wanted`, or the current one. Throws `invalid_input` or `not_found`. */
-export async function loadContext(
-  places: ConfigPlaces,
-  wanted: string | undefined,
-): Promise<Context> {
+/** What a command line asks for beyond what the configuration says. */
+export interface Wanted {
+  /** --context */
+  readonly context?: string;
+  /** --token-file, or HEDDLE_TOKEN_FILE. */
+  readonly tokenFile?: string | undefined;
+}
+
+/** The context that is wanted, or the current one. Throws `invalid_input` or `not_found`. */
+export async function loadContext(places: ConfigPlaces, wanted: Wanted): Promise<Context> {
+  const context = await findContext(places, wanted.context);
+  return wanted.tokenFile === undefined ? context : withTokenOf(context, wanted.tokenFile);
+}
+
+/** Whoever names a token is its holder, and not the one of the context's certificate. */
+function withTokenOf(context: Context, file: string): Context {
+  const { tls, ...rest } = context;
+  return {
+    ...rest,
+    token_file: file,
+    ...(tls === undefined ? {} : { tls: { ca_file: tls.ca_file } }),
+  };
+}
+
+/** Something to say about a file that others than its owner can read; undefined when there is none. */
+export async function readableByOthers(file: string): Promise<string | undefined> {
+  // Nobody can read what is not there, and reading it will say so.
+  const mode = await Deno.stat(file).then((info) => info.mode, () => null);
+  if (mode === null || (mode & OTHERS_READ) === 0) return undefined;
+  const shown = (mode & 0o777).toString(8).padStart(4, "0");
+  return `${file} can be read by others (mode ${shown}): chmod 600 ${file}`;
+}
+
+async function findContext(places: ConfigPlaces, wanted: string | undefined): Promise<Context> {
   const candidates = candidateFiles(places);
   for (const file of candidates) {
     if (file !== places.named && !await exists(file)) continue;

@@ -34,7 +34,7 @@ export interface Endpoint {
 /** Throws `not_found` when nothing says where clients ask, `invalid_input` for a key that cannot be read. */
 export async function endpointOf(ctl: CtlContext, flags: EndpointFlags): Promise<Endpoint> {
   const configured = flags.endpoint === undefined
-    ? (await ctl.loadContext(flags.context)).endpoint
+    ? (await ctl.loadContext(flags)).endpoint
     : undefined;
   const url = flags.endpoint ?? configured?.url;
   if (url === undefined) {

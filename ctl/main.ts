@@ -4,9 +4,9 @@ import { fileURLToPath } from "node:url";
 import { run } from "@stricli/core";
 import { app } from "./app.ts";
 import { complete } from "./commands/completion.ts";
-import type { CtlContext, Folders } from "./command.ts";
-import { type ConfigPlaces, loadContext } from "./config.ts";
-import { processIo, terminalAsk } from "./io.ts";
+import type { CommonFlags, CtlContext, Folders } from "./command.ts";
+import { type ConfigPlaces, type Context, loadContext, readableByOthers } from "./config.ts";
+import { type Io, processIo, terminalAsk } from "./io.ts";
 
 /** Exit codes, whatever the library's are. */
 const EXIT_FAILED = 1;
@@ -34,7 +34,7 @@ export async function main(args: readonly string[]): Promise<number> {
     process,
     io,
     signal: interrupted.signal,
-    loadContext: (name) => loadContext(places(), name),
+    loadContext: contextLoader(io),
     folders: folders(),
     readStdin: () => new Response(Deno.stdin.readable).text(),
     bytes: { in: () => Deno.stdin.readable, out: writeBytes },
@@ -56,6 +56,21 @@ export async function main(args: readonly string[]): Promise<number> {
 function asked(args: readonly string[]): readonly string[] {
   if (args.length === 0) return ["--help"];
   return args[0] === "help" ? [...args.slice(1), "--help"] : args;
+}
+
+function contextLoader(io: Pick<Io, "err">): (flags: CommonFlags) => Promise<Context> {
+  // A list that is drawn again and again says it once.
+  let warned = false;
+  return async (flags) => {
+    const tokenFile = flags.tokenFile ?? named("HEDDLE_TOKEN_FILE");
+    const context = await loadContext(places(), { ...flags, tokenFile });
+    if (context.token_file !== undefined && !warned) {
+      const warning = await readableByOthers(context.token_file);
+      if (warning !== undefined) io.err(`Warning: ${warning}\n`);
+      warned = true;
+    }
+    return context;
+  };
 }
 
 function writeBytes(bytes: Uint8Array): void {

@@ -56,7 +56,7 @@ export function formatCheck({ name, state, detail, next }: Check): string {
 async function* examine(ctl: CtlContext, flags: DoctorFlags): AsyncGenerator<Check> {
   let context: Context;
   try {
-    context = await ctl.loadContext(flags.context);
+    context = await ctl.loadContext(flags);
   } catch (error) {
     yield failed("configuration", errorText(error), "docs/ctl.md says what it looks like");
     return;

@@ -57,7 +57,8 @@ function comment(program: Program, form: LauncherForm): readonly string[] {
     lines.push(
       "HEDDLE_CTL_CONFIG names another configuration file. `ca` alone may write, and only into",
       "HEDDLE_CA, the folder of the authority, and HEDDLE_TLS, that of one certificate. `plan`,",
-      "`apply`, `doctor` and `bench` may also read the files that they are given.",
+      "`apply`, `doctor` and `bench` may also read the files that they are given, and all of them the",
+      "operator's token that --token-file or HEDDLE_TOKEN_FILE names.",
     );
   }
   if (program.moves === "fetch") {
@@ -147,7 +148,14 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
         'may="${HEDDLE_CA:-$config/ca}${HEDDLE_TLS:+,$HEDDLE_TLS}"',
         // These two of them ask control.
         'case "${2:-} ${3:-}" in "ca strike" | "ca struck") asks=1 ;; *) asks= ;; esac',
-        "given=",
+        "token=${HEDDLE_TOKEN_FILE:-}",
+        "last=",
+        'for each in "$@"; do',
+        '  [ "$last" != --token-file ] || token=$each',
+        "  case $each in --token-file=*) token=${each#*=} ;; esac",
+        "  last=$each",
+        "done",
+        "given=${token:+,$token}",
         'case "${2:-}" in',
         "  plan | apply | doctor | bench)",
         '    for each in "$@"; do',

@@ -109,6 +109,11 @@ Deno.test("ctl may read the configuration that it is told of, or the user's, or 
   deepEqual(named(usual.flags, "--allow-read"), [`--allow-read=/etc/x,${usual.root}/own`]);
   const told = await launch("heddle", { HEDDLE_CTL_CONFIG: "/c d/config.yaml" });
   deepEqual(named(told.flags, "--allow-read"), ["--allow-read=/c d"]);
+  const token = await launch("heddle", {
+    HEDDLE_CTL_CONFIG: "/c d/config.yaml",
+    HEDDLE_TOKEN_FILE: "/run/t",
+  });
+  deepEqual(named(token.flags, "--allow-read"), ["--allow-read=/c d,/run/t"]);
   const home = await Deno.makeTempDir();
   try {
     await Deno.mkdir(join(home, "heddle"));

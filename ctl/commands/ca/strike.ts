@@ -34,7 +34,7 @@ export const strike = buildCommand({
     const struck = name === undefined
       ? { case: "serial" as const, value: what }
       : { case: "holder" as const, value: { role, name } };
-    const context = await this.loadContext(flags.context);
+    const context = await this.loadContext(flags);
     const made = await withTransport(
       context,
       (transport) =>
@@ -49,7 +49,7 @@ export const struck = buildCommand({
   docs: { brief: "List what was struck" },
   parameters: { flags: LIST_FLAGS, aliases: LIST_ALIASES },
   async func(this: CtlContext, flags: ListFlags) {
-    const context = await this.loadContext(flags.context);
+    const context = await this.loadContext(flags);
     const { strikes } = await withTransport(
       context,
       (transport) =>

@@ -16,7 +16,7 @@ export async function callTenancy<T>(
   use: (client: TenancyClient) => Promise<T>,
 ): Promise<T> {
   return await withTransport(
-    await context.loadContext(flags.context),
+    await context.loadContext(flags),
     (transport) => use(createClient(TenancyService, transport)),
   );
 }

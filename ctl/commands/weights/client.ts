@@ -14,7 +14,7 @@ export async function callWeights<T>(
   use: (client: Client<typeof WeightsService>) => Promise<T>,
 ): Promise<T> {
   return await withTransport(
-    await context.loadContext(flags.context),
+    await context.loadContext(flags),
     (transport) => use(createClient(WeightsService, transport)),
   );
 }
