@@ -53,6 +53,7 @@ export interface ServedConsole {
   /** Where it is without logging in; undefined when there is no such listener. */
   readonly local: Address | undefined;
   readonly traffic: Traffic;
+  readonly happenings: Happenings;
   /** How many are open. */
   consoles(): number;
   /** Answers what the admin listener has no RPC for. */
@@ -97,6 +98,7 @@ export async function serveConsole(parts: ConsoleParts): Promise<ServedConsole> 
   return {
     local: local?.address,
     traffic,
+    happenings,
     consoles: () => live.size,
     answer: (request, response, peer) => handler(request, response, door(peer)),
     async close() {

@@ -6,16 +6,19 @@ import { type RpcServer, type RpcServerOptions, startRpcServer } from "@heddle/c
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { AdminService } from "@heddle/proto/gen/admin";
 import { AgentService } from "@heddle/proto/gen/agent";
+import { CapacityService } from "@heddle/proto/gen/capacity";
 import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
+import { LiveService } from "@heddle/proto/gen/live";
 import { RouterService } from "@heddle/proto/gen/router";
 import { TenancyService } from "@heddle/proto/gen/tenancy";
 import { WeightsService } from "@heddle/proto/gen/weights";
-import { routerTenancyOf, tenancyOf, weightsOf } from "../calls.ts";
+import { capacityOf, routerTenancyOf, tenancyOf, weightsOf } from "../calls.ts";
 import { MONOTONIC_CLOCK } from "../clock.ts";
 import type { Settings } from "../config.ts";
 import { adminRpc } from "../edge/admin/admin_rpc.ts";
 import { operatorName, type Realm } from "../edge/caller.ts";
 import { demandOperator, parseTokens, type Tokens } from "../edge/identity/operators.ts";
+import { liveRpc } from "../edge/live/live_rpc.ts";
 import { renewalRpc } from "../edge/identity/renewal.ts";
 import type { DenyList } from "../edge/identity/deny_list.ts";
 import { strikesRpc, struckWhy } from "../edge/identity/strikes.ts";
@@ -64,6 +67,16 @@ export async function startListeners(
     to.service(CertificateService, strikesOf({ seat, realm }, recheck));
     to.service(TenancyService, tenancyOf(seat, { realm, store }));
     to.service(WeightsService, weightsOf(seat, realm));
+    to.service(CapacityService, capacityOf(seat, { realm, store }));
+    to.service(
+      LiveService,
+      liveRpc({
+        by: (context) => operatorName(context, realm),
+        demandLead: () => void seat.demand("failed_precondition"),
+        happenings: () => page.happenings,
+        traffic: () => page.traffic,
+      }),
+    );
   };
   const page = await serveConsole({
     settings,

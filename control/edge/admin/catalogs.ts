@@ -14,12 +14,12 @@ import {
 } from "@heddle/proto/gen/admin";
 import { type Catalog, parseCatalog } from "../../core/catalog.ts";
 import { catalogPlan } from "../../core/catalog/catalog_plan.ts";
-import { beginForesight, foreseePass } from "../../core/catalog/foresight.ts";
 import { judgeCatalog } from "../../core/catalog/judge_catalog.ts";
 import type { CatalogApplied } from "../../core/event.ts";
 import { settled, unheard } from "../../core/facts/settled.ts";
 import type { World } from "../../core/world.ts";
 import type { CatalogFileStatus } from "../catalog_watch.ts";
+import { foresee } from "../foresee.ts";
 
 /** A catalog of 10,000 profiles has some 5 MB. */
 const TEXT_CHARS_MAX = 16_000_000;
@@ -61,12 +61,7 @@ export async function planText(
         "have not registered. Try again in a minute",
     );
   }
-  let foreseen = beginForesight(world, catalog, now);
-  while (foreseen.end === "not_yet") {
-    foreseen = foreseePass(foreseen);
-    // Others have their turn between two passes: the lease is claimed by this very thread.
-    await new Promise((turn) => setTimeout(turn));
-  }
+  const foreseen = await foresee(world, catalog, now);
   const plan = catalogPlan(world, foreseen);
   const verdict = judgeCatalog(world, catalog, now);
   return create(CatalogPlanSchema, {

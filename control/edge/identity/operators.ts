@@ -45,6 +45,9 @@ export const ROLE_FOR: Readonly<Record<string, OperatorRole>> = {
   ListKeys: "viewer",
   ListPrices: "viewer",
   QueryUsage: "viewer",
+  GetCapacity: "viewer",
+  WatchEvents: "viewer",
+  ListTraffic: "viewer",
   // Its text has the engines' environment, and a log may say it.
   GetCatalog: "operator",
   ReadLogs: "operator",
@@ -61,6 +64,7 @@ export const ROLE_FOR: Readonly<Record<string, OperatorRole>> = {
   StopReplica: "operator",
   ForgetNode: "operator",
   RevokeKey: "operator",
+  RecordMeasurement: "operator",
   CreateScope: "admin",
   DeleteScope: "admin",
   SetLimits: "admin",
