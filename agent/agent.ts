@@ -39,7 +39,6 @@ import { openInstalls } from "./installs/open_installs.ts";
 import type { NodeWeights } from "./weights/node_weights.ts";
 import { openWeights } from "./weights/open_weights.ts";
 import { answerRequest } from "./weights/requests.ts";
-import { usedBy } from "./core/weights/users.ts";
 import { UsageWatch } from "./supervision/usage_watch.ts";
 import { Supervisor } from "./supervisor.ts";
 
@@ -291,7 +290,7 @@ function sessionOf(
       },
       startShard: (command) => commands.startShard(command),
       stopShard: (command) => commands.stopShard(command),
-      nodeRequest: (request) => answerRequest(request, { weights, used: () => usedBy(shards()) }),
+      nodeRequest: (request) => answerRequest(request, { weights, shards }),
       readLog: (command, send, signal) => sendLog(logs, command, send, signal),
       onRegistered: ({ engines }) => {
         counts.registrations.inc();

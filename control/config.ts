@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { HeddleError } from "@heddle/proto/error";
 import { type Address, isLoopback, parseAddress } from "@heddle/common/address";
-import { duration, parseDurationMs } from "@heddle/common/duration";
+import { duration, parseDurationMs, parseSizeBytes } from "@heddle/common/duration";
 import { IDENTITY_NAME } from "@heddle/common/identity";
 import { enginesSchema, type WantedEngine, wantedEngines } from "./core/catalog/engines_wanted.ts";
 import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
@@ -25,6 +25,9 @@ const LEASE_MS_MAX = 60_000;
 
 /** What a control is called that has no other beside it. */
 const ONLY_CONTROL = "control";
+
+/** Turns a limit off. */
+const OFF = "off";
 
 const timingSchema = z.strictObject({
   heartbeat: duration().default("5s").describe("How often an agent sends a heartbeat"),
@@ -126,6 +129,13 @@ export const configSchema = z.strictObject({
   engines: enginesSchema.optional()
     .describe("Engines that every node is to have; left out: nodes keep what they have"),
   usage: usageSchema.prefault({}).describe("What is kept of what was used"),
+  weights: z.strictObject({
+    free_below: z.string().refine((text) => text === OFF || parseSizeBytes(text) !== undefined, {
+      error: 'want a size such as "20GiB", or "off"',
+    }).default("20GiB").describe(
+      "Free room on a node's disk of weights below which control removes fetched weights that nobody asks for; off: it removes none by itself",
+    ),
+  }).prefault({}).describe("What becomes of weights that no model asks for"),
   timing: timingSchema.prefault({}).describe("Durations that decide when control acts"),
 }).superRefine((config, context) => {
   const complain = (path: readonly string[], message: string) =>
@@ -172,6 +182,8 @@ export interface Settings {
   /** Undefined: no word on engines. */
   readonly engines?: readonly WantedEngine[];
   readonly usage: UsageSettings;
+  /** Free bytes below which unused weights go; undefined: they stay. */
+  readonly weightsFreeBelowBytes?: number | undefined;
   readonly leaseMs: number;
   readonly timings: Timings;
 }
@@ -199,6 +211,7 @@ export function settingsOf(config: Config): Settings {
     postgres: postgresFilesOf(config.store.postgres),
     ...(config.engines === undefined ? {} : { engines: wantedEngines(config.engines) }),
     usage: usageSettingsOf(config.usage),
+    weightsFreeBelowBytes: parseSizeBytes(config.weights.free_below),
     leaseMs: ms(config.timing.lease),
     timings: timingsOf(config.timing),
   };

@@ -31,9 +31,18 @@ Deno.test("configSchema needs only the cluster, and settingsOf() turns defaults 
       keepRecordsMs: 35 * 86_400_000,
       keepHoursMs: 400 * 86_400_000,
     },
+    weightsFreeBelowBytes: 20 * 2 ** 30,
     leaseMs: 10_000,
     timings: DEFAULT_TIMINGS,
   });
+});
+
+Deno.test("configSchema lets the removal of unused weights be switched off", () => {
+  const parsed = parseConfig(configSchema, "cluster: lab\nweights: { free_below: off }\n", "c");
+  equal(parsed.kind === "ok" && settingsOf(parsed.value).weightsFreeBelowBytes, undefined);
+  deepEqual(complaints("cluster: lab\nweights: { free_below: much }\n"), [
+    'c:2:24: weights.free_below: want a size such as "20GiB", or "off"',
+  ]);
 });
 
 Deno.test("configSchema refuses listeners beyond loopback without tls, and says where", () => {

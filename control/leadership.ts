@@ -18,6 +18,7 @@ import type { ControlMetrics } from "./edge/control_metrics.ts";
 import { idSalt } from "./edge/lease/id_salt.ts";
 import { LogRequests } from "./edge/log_requests.ts";
 import { NodeRequests } from "./edge/node_requests.ts";
+import { keepRoom } from "./edge/weights/room_keeper.ts";
 import { scoutSources } from "./edge/weights/source_scout.ts";
 import { NodeStreams } from "./edge/node_streams.ts";
 import { type FleetCalls, routerRpc } from "./edge/router_rpc.ts";
@@ -42,6 +43,8 @@ export interface Leadership {
   readonly tenancy: TenancyPart;
   /** The newest so many audit records, newest first. */
   readonly audit: Store["audit"];
+  /** Stores at once. Throws as the store does, and `system` while another control may lead. */
+  readonly persist: Store["persist"];
   /** Nothing is decided or sent from here on; every stream ends with `reason`. Idempotent. */
   end(reason: HeddleError): Promise<void>;
 }
@@ -80,6 +83,15 @@ export async function lead(options: LeadOptions): Promise<Leadership> {
   const { requests } = brain;
   const scouting = scoutSources({ loop, requests, sure: options.sure }, stopWatch.signal);
   spawnTask("sources", () => scouting);
+  const keeping = keepRoom({
+    loop,
+    requests,
+    persist: brain.persist,
+    metrics: options.metrics,
+    freeBelowBytes: settings.weightsFreeBelowBytes,
+    sure: options.sure,
+  }, stopWatch.signal);
+  spawnTask("room for weights", () => keeping);
   log.info("Leading", { control: settings.name, term: world.term });
   return {
     ...brain,
@@ -89,7 +101,7 @@ export async function lead(options: LeadOptions): Promise<Leadership> {
       brain.tenancy.end();
       streams.closeAll(reason);
       hub.closeAll(reason);
-      await Promise.all([watching, scouting]);
+      await Promise.all([watching, scouting, keeping]);
     },
   };
 }
@@ -166,6 +178,7 @@ function startBrain(
       metrics,
     }),
     audit: (limit) => store.audit(limit),
+    persist: effects.persist,
   };
 }
 

@@ -3,15 +3,16 @@ import { create } from "@bufbuild/protobuf";
 import { type NodeAnswer, NodeAnswerSchema, type NodeRequest } from "@heddle/proto/gen/weights";
 import type { WeightsWant } from "@heddle/proto/gen/weights";
 import { known } from "@heddle/common/model/model_facts";
-import type { Want } from "../core/weights/own_name.ts";
+import type { Shard } from "../core/shard/shard.ts";
+import { namerOf, usedBy } from "../core/weights/users.ts";
 import { encodeSource } from "../edge/session/encode_weights.ts";
 import { readModel } from "../edge/model_reader.ts";
 import type { NodeWeights } from "./node_weights.ts";
 
 export interface RequestOptions {
   readonly weights: NodeWeights;
-  /** Sources that shards of this node need now. */
-  readonly used: () => readonly Want[];
+  /** Of this node. */
+  readonly shards: () => readonly Shard[];
 }
 
 type Answered = Pick<NodeAnswer, "reason" | "message"> & { answer?: NodeAnswer["answer"] };
@@ -34,13 +35,18 @@ export async function answerRequest(
 
 async function answerTo(
   ask: NodeRequest["ask"],
-  { weights, used }: RequestOptions,
+  { weights, shards }: RequestOptions,
 ): Promise<Answered> {
   switch (ask.case) {
     case "fetchWeights":
       return { ...DONE, message: await weights.prefetch(ask.value) };
     case "removeWeights": {
-      const ended = await weights.remove(ask.value, used());
+      const namer = namerOf(ask.value, shards());
+      if (namer !== undefined) {
+        const message = `shard ${namer} was given a path in ${ask.value}: stop it first`;
+        return { reason: "in_use", message };
+      }
+      const ended = await weights.remove(ask.value, usedBy(shards()));
       if (ended.kind === "failed") return ended;
       return { ...DONE, answer: { case: "freedBytes", value: BigInt(ended.freed_bytes) } };
     }

@@ -39,6 +39,8 @@ export interface ControlMetrics {
   catalogState(state: CatalogFileState): void;
   /** Records of usage that came from routers. */
   recorded(result: RecordResult, count: number): void;
+  /** Control had a node remove weights that nobody asks for. */
+  weightsRemoved(reason: "disk_pressure" | "room_for_model", bytes: number): void;
 }
 
 /** What became of records: written, there already, or dropped because they could count twice. */
@@ -91,7 +93,12 @@ export function controlMetrics(registry: Registry, sources: MetricSources): Cont
     labelNames: ["result"],
     registers,
   });
+  const removals = removalCounters(registry);
   return {
+    weightsRemoved(reason, bytes) {
+      removals.count.inc({ reason });
+      removals.bytes.inc({ reason }, bytes);
+    },
     recorded: (result, count) => records.inc({ result }, count),
     pass(durationMs, rules) {
       durations.observe(durationMs / 1_000);
@@ -104,6 +111,21 @@ export function controlMetrics(registry: Registry, sources: MetricSources): Cont
         fileStates.set({ state: each }, Number(each === state));
       }
     },
+  };
+}
+
+function removalCounters(registry: Registry) {
+  const counter = (name: string, help: string) =>
+    new Counter({ name, help, labelNames: ["reason"], registers: [registry] });
+  return {
+    count: counter(
+      "heddle_control_weights_removed_total",
+      "Folders of weights that control had nodes remove, by why.",
+    ),
+    bytes: counter(
+      "heddle_control_weights_removed_bytes_total",
+      "Bytes that this freed.",
+    ),
   };
 }
 

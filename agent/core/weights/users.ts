@@ -14,3 +14,10 @@ export function usersOf(want: Want, shards: readonly Shard[]): readonly string[]
 export function usedBy(shards: readonly Shard[]): readonly Want[] {
   return shards.flatMap(({ spec, state }) => ended(state) ? [] : spec.weights ?? []);
 }
+
+/** A shard that has not ended and was given a path in `folder`: a draft model, or an adapter. */
+export function namerOf(folder: string, shards: readonly Shard[]): string | undefined {
+  return shards.find(({ spec: { source, args, env }, state }) =>
+    !ended(state) && [source, ...args, ...Object.values(env)].some((text) => text.includes(folder))
+  )?.spec.shardId;
+}

@@ -16,14 +16,29 @@ export interface OwnWeights {
   readonly manifest: Manifest;
 }
 
-/** Everything that is whole in `into`, by name. Never throws: what cannot be read is not there. */
+interface Dated extends OwnWeights {
+  /** When it was whole, by the clock of its file system. */
+  readonly wholeAt: number;
+}
+
+/**
+ * Everything that is whole in `into`, in the order in which it was fetched. Never throws: what cannot
+ * be read is not there.
+ */
 export async function listOwn(into: string): Promise<readonly OwnWeights[]> {
-  const found: OwnWeights[] = [];
+  const found: Dated[] = [];
   for (const folder of await namesIn(into)) {
     const manifest = await manifestOf(into, folder);
-    if (manifest !== undefined) found.push({ folder, manifest });
+    if (manifest === undefined) continue;
+    found.push({ folder, manifest, wholeAt: await changedAt(join(into, folder, MANIFEST_FILE)) });
   }
-  return found.sort((a, b) => a.folder < b.folder ? -1 : 1);
+  return found.sort((a, b) => a.wholeAt - b.wholeAt || (a.folder < b.folder ? -1 : 1))
+    .map(({ folder, manifest }) => ({ folder, manifest }));
+}
+
+async function changedAt(path: string): Promise<number> {
+  const info = await Deno.lstat(path).catch(() => undefined);
+  return info?.mtime?.getTime() ?? 0;
 }
 
 /** What is there of a want, in that version; with none said, in any. */

@@ -8,26 +8,31 @@ import { sourceHint } from "../../core/facts/source_hint.ts";
 import { catalogEntry } from "../../core/fitting/catalog_entry.ts";
 import { fitOnClasses, fleetClasses } from "../../core/fitting/classes.ts";
 import { gpuNeeds } from "../../core/fitting/memory.ts";
+import type { EpochMs } from "../../core/ids.ts";
 import { sameWant, wantOf } from "../../core/placing/weights.ts";
+import type { Audit } from "../../core/store_record.ts";
+import { userOf } from "../../core/weights/unused.ts";
 import type { Node, World } from "../../core/world.ts";
 import { modelName, unknownName } from "../admin/known_name.ts";
 import type { NodeRequests } from "../node_requests.ts";
 import { inspectOn } from "./inspect_on.ts";
+import { removeOn } from "./remove_on.ts";
 
 /** A node answers a prefetch at once. */
 const PREFETCH_MS = 15_000;
-/** Removing a terabyte takes a while on some file systems. */
-const REMOVE_MS = 300_000;
 
 export interface WeightsRpcOptions {
   /** Throws for a caller who is no operator. */
   readonly by: (context: HandlerContext) => string;
   readonly world: () => World;
   readonly requests: Pick<NodeRequests, "ask">;
+  /** Writes into the audit trail. */
+  readonly record: (audit: Audit) => Promise<void>;
+  readonly now: () => EpochMs;
 }
 
 export function weightsRpc(options: WeightsRpcOptions): ServiceImpl<typeof WeightsService> {
-  const { by, world, requests } = options;
+  const { by, world } = options;
   return {
     listWeights(_request, context) {
       by(context);
@@ -38,18 +43,8 @@ export function weightsRpc(options: WeightsRpcOptions): ServiceImpl<typeof Weigh
       return { nodes: await prefetch(options, modelOf(world(), model), nodes) };
     },
     async removeWeights({ node, folder }, context) {
-      by(context);
-      demandConnected(world(), "remove weights", node);
-      const { reason, message, answer } = await requests.ask(
-        node,
-        { case: "removeWeights", value: folder },
-        REMOVE_MS,
-      );
-      if (reason === "") {
-        return { freedBytes: answer.case === "freedBytes" ? answer.value : 0n };
-      }
-      const text = `Cannot remove ${folder} on node "${node}": ${message} (${reason})`;
-      throw new HeddleError("failed_precondition", text);
+      const who = by(context);
+      return { freedBytes: await remove(options, { node, folder, by: who }) };
     },
     async inspectSource(request, context) {
       by(context);
@@ -70,6 +65,31 @@ function listOf(world: World) {
       }).map(({ name }) => name),
     }))
   );
+}
+
+async function remove(
+  { world, requests, record, now }: WeightsRpcOptions,
+  { node, folder, by }: { readonly node: string; readonly folder: string; readonly by: string },
+): Promise<bigint> {
+  demandConnected(world(), "remove weights", node);
+  const user = userOf(world(), node, folder);
+  if (user !== undefined) {
+    throw new HeddleError(
+      "failed_precondition",
+      `Cannot remove ${folder} on node "${node}": shard ${user} uses it: stop it first (in_use)`,
+    );
+  }
+  const freed = await removeOn(requests, node, folder);
+  const subject = `${node}/${folder}`;
+  await record({
+    kind: "audit",
+    at: now(),
+    by,
+    action: "remove_weights",
+    subject,
+    reason: `${freed} bytes freed`,
+  });
+  return freed;
 }
 
 async function prefetch({ world, requests }: WeightsRpcOptions, model: Model, given: string[]) {

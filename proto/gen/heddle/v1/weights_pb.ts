@@ -134,7 +134,7 @@ export const WeightsSchema: GenMessage<Weights> = /*@__PURE__*/
   messageDesc(file_heddle_v1_weights, 1);
 
 /**
- * All of a node.
+ * All of a node: first what is whole, in the order in which it was fetched.
  *
  * @generated from message heddle.v1.WeightsList
  */
