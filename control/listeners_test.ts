@@ -15,6 +15,8 @@ import {
 } from "@heddle/common/pki";
 import { connectRpc } from "@heddle/common/rpc_client";
 import { AdminService } from "@heddle/proto/gen/admin";
+import { CapacityService } from "@heddle/proto/gen/capacity";
+import { LiveService } from "@heddle/proto/gen/live";
 import { AgentService } from "@heddle/proto/gen/agent";
 import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
 import { RouterService } from "@heddle/proto/gen/router";
@@ -279,7 +281,13 @@ async function* nothing() {
 }
 
 /** What is served to operators. */
-const SERVICES = [AdminService, CertificateService, TenancyService] as const;
+const SERVICES = [
+  AdminService,
+  CapacityService,
+  CertificateService,
+  LiveService,
+  TenancyService,
+] as const;
 
 async function callEmpty(transport: Transport, name: string): Promise<void> {
   const signal = AbortSignal.timeout(5_000);
