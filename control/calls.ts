@@ -2,7 +2,9 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { logger } from "@heddle/common/log";
 import type { RestoreRequest, TenancyService } from "@heddle/proto/gen/tenancy";
+import type { CapacityService } from "@heddle/proto/gen/capacity";
 import type { WeightsService } from "@heddle/proto/gen/weights";
+import { capacityRpc } from "./edge/capacity/capacity_rpc.ts";
 import { operatorName, type Realm } from "./edge/caller.ts";
 import type { Store } from "./edge/store/store.ts";
 import type { RouterTenancyCalls } from "./edge/tenancy/router_calls.ts";
@@ -34,6 +36,21 @@ export function weightsOf(seat: Seat, realm: Realm): ServiceImpl<typeof WeightsS
     requests: { ask: (node, ask, timeoutMs) => leader().requests.ask(node, ask, timeoutMs) },
     record: (audit) => leader().persist([audit]),
     now: () => leader().loop.now(),
+  });
+}
+
+/** What operators measure, and what the fleet carries. */
+export function capacityOf(
+  seat: Seat,
+  { realm, store }: { readonly realm: Realm; readonly store: Store },
+): ServiceImpl<typeof CapacityService> {
+  const leader = () => seat.demand("failed_precondition");
+  return capacityRpc({
+    by: (context) => operatorName(context, realm),
+    loop: { world: () => leader().loop.world(), now: () => leader().loop.now() },
+    measurements: () => store.measurements(),
+    persist: (records) => leader().persist(records),
+    wallClock: Date.now,
   });
 }
 
