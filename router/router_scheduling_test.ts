@@ -34,6 +34,25 @@ Deno.test("x-heddle-explain tells why a replica was chosen, and only who asks fo
   }
 });
 
+Deno.test("x-heddle-replica sends a request to that replica or to none", async () => {
+  await using first = await startEngine(HEALTHY);
+  await using second = await startEngine(HEALTHY);
+  await using router = await runRouter({ endpoints: endpointsAt(first.url, second.url) });
+  const ask = async (replica: string) => {
+    const headers = { "x-heddle-replica": replica };
+    const answer = await router.post("/v1/chat/completions", CHAT, { headers });
+    await answer.text();
+    return answer;
+  };
+  const any = await router.post("/v1/chat/completions", CHAT);
+  await any.text();
+  const name = any.headers.get("x-heddle-replica") ?? "";
+  for (let index = 0; index < 6; index++) {
+    equal((await ask(name)).headers.get("x-heddle-replica"), name);
+  }
+  equal((await ask("nobody")).status, 503);
+});
+
 Deno.test("a key that may not ask is told nothing of the replicas", async () => {
   await using engine = await startEngine(HEALTHY);
   const file = await Deno.makeTempFile();

@@ -53,6 +53,8 @@ export function askOf(
     session: session === undefined || session === ""
       ? undefined
       : keyOf(`${caller.tenant}\n${session}`),
+    // Who may ask why may also choose: to measure one replica is to learn of it.
+    only: caller.mayExplain ? single(headers["x-heddle-replica"]) : undefined,
     blocks,
     profile,
     weights,

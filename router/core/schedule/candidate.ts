@@ -29,6 +29,8 @@ export interface Wanted {
   readonly conversation: number | undefined;
   /** What its client calls the session, hashed; undefined when it says none. */
   readonly session: number | undefined;
+  /** The replica that it must go to; undefined for any. */
+  readonly only?: string | undefined;
 }
 
 /** Everything in flight there, for each share of the traffic that it is to have. */

@@ -4,6 +4,7 @@
  */
 import type { Candidate, Wanted } from "./candidate.ts";
 import { alreadyTried } from "./filters/already_tried.ts";
+import { anotherAskedFor } from "./filters/another_asked_for.ts";
 import { breakerOpen } from "./filters/breaker_open.ts";
 import { busy } from "./filters/busy.ts";
 import { contextTooShort } from "./filters/context_too_short.ts";
@@ -17,6 +18,7 @@ export type Rejects = (candidate: Candidate, wanted: Wanted, now: number) => boo
 const FILTERS = {
   draining,
   already_tried: alreadyTried,
+  another_asked_for: anotherAskedFor,
   breaker_open: breakerOpen,
   context_too_short: contextTooShort,
   busy,

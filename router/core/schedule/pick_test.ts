@@ -34,6 +34,14 @@ Deno.test("pick() takes the endpoint with the fewest requests for its weight", (
   equal(picked([candidate("a", { othersInFlight: 2 }), candidate("b", { inFlight: 1 })]), "b");
 });
 
+Deno.test("pick() takes the one replica that is asked for, also a full one, and else none", () => {
+  const full = candidate("a", { inFlight: 300 });
+  const all = [full, candidate("b"), candidate("c", {}, { draining: true })];
+  equal(picked(all, { wanted: wanted({ only: "a" }) }), "a");
+  equal(picked(all, { wanted: wanted({ only: "b" }) }), "b");
+  for (const only of ["c", "d", ""]) equal(picked(all, { wanted: wanted({ only }) }), "none");
+});
+
 Deno.test("pick() decides between equals by chance, in proportion to weights", () => {
   const equals = [candidate("a", {}, { weight: 1 }), candidate("b", {}, { weight: 3 })];
   const counts = { a: 0, b: 0 };
