@@ -1,6 +1,7 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import {
+  GetCatalogResponseSchema,
   GetVersionResponseSchema,
   ModelViewSchema,
   NodeViewSchema,
@@ -44,6 +45,7 @@ Deno.test("doctor: a certificate that ended, ends soon, or is not an operator's"
 });
 
 const EMPTY: Fleet = {
+  catalog: create(GetCatalogResponseSchema, { revision: 1n, file: "c.yaml", fileState: "applied" }),
   version: create(GetVersionResponseSchema, { settled: true }),
   nodes: [],
   models: [],
@@ -53,9 +55,21 @@ const EMPTY: Fleet = {
 
 const states = (checks: readonly Check[]) => checks.map(({ name, state }) => `${name} ${state}`);
 
+Deno.test("doctor: an invalid catalog is told with its place, while the old one goes on", () => {
+  const catalog = {
+    ...EMPTY.catalog,
+    fileState: "invalid",
+    fileDetail: "c.yaml:3:5: want a name\n",
+  };
+  const check = checkFleet({ ...EMPTY, catalog }).find(({ name }) => name === "catalog");
+  equal(check?.state, "warning");
+  match(check?.detail ?? "", /is invalid, revision 1 stays: c\.yaml:3:5: want a name$/);
+});
+
 Deno.test("doctor: a fleet without anything, with something, and well", () => {
   deepEqual(states(checkFleet(EMPTY)), [
     "settled ok",
+    "catalog ok",
     "nodes failed",
     "routers failed",
     "models failed",
@@ -74,6 +88,7 @@ Deno.test("doctor: a fleet without anything, with something, and well", () => {
   };
   deepEqual(states(checkFleet(some)), [
     "settled ok",
+    "catalog ok",
     "nodes warning",
     "routers warning",
     "models ok",

@@ -1,12 +1,18 @@
 /** Is there, by what control says, anything that could serve? */
 import type { Fleet } from "../status/fleet_status.ts";
-import { statusOf } from "../status/fleet_status.ts";
+import { catalogConcerns, statusOf } from "../status/fleet_status.ts";
 import { plural } from "../status/plural.ts";
 import { type Check, failed, ok, warning } from "./check.ts";
 
-/** One check each for nodes, routers and models. */
+/** One check each for control's catalog, nodes, routers and models. */
 export function checkFleet(fleet: Fleet): readonly Check[] {
-  return [checkSettled(fleet), checkNodes(fleet), checkRouters(fleet), ...checkModels(fleet)];
+  return [
+    checkSettled(fleet),
+    checkCatalog(fleet),
+    checkNodes(fleet),
+    checkRouters(fleet),
+    ...checkModels(fleet),
+  ];
 }
 
 function checkSettled({ version }: Fleet): Check {
@@ -15,6 +21,14 @@ function checkSettled({ version }: Fleet): Check {
     "control waits for the nodes it knows before it starts or withdraws anything",
     "wait a minute; heddle nodes shows who is missing",
   );
+}
+
+function checkCatalog({ catalog }: Fleet): Check {
+  const [concern] = catalogConcerns(catalog);
+  if (concern !== undefined) return warning("catalog", concern.what, concern.next);
+  const { file, fileState, revision, models } = catalog;
+  const from = fileState === "applied" ? `, as in ${file}` : "";
+  return ok("catalog", `revision ${revision} with ${plural(models, "model")}${from}`);
 }
 
 function checkNodes(fleet: Fleet): Check {

@@ -1,5 +1,6 @@
 /** Whether the fleet is well, what is not, and what to do about it. */
 import type {
+  GetCatalogResponse,
   GetVersionResponse,
   ModelView,
   NodeView,
@@ -15,6 +16,8 @@ import { plural } from "./plural.ts";
 /** Everything that `ctl status` asks control for. */
 export interface Fleet {
   readonly version: GetVersionResponse;
+  /** What is acted on, and how control's own file stands against it. */
+  readonly catalog: GetCatalogResponse;
   readonly nodes: readonly NodeView[];
   readonly models: readonly ModelView[];
   readonly replicas: readonly ReplicaView[];
@@ -24,14 +27,15 @@ export interface Fleet {
 /** Asks for everything at once. */
 export async function fetchFleet(client: AdminClient): Promise<Fleet> {
   const options = { timeoutMs: CALL_TIMEOUT_MS };
-  const [version, { nodes }, { models }, { replicas }, { routers }] = await Promise.all([
+  const [version, catalog, { nodes }, { models }, { replicas }, { routers }] = await Promise.all([
     client.getVersion({}, options),
+    client.getCatalog({}, options),
     client.listNodes({}, options),
     client.listModels({}, options),
     client.listReplicas({}, options),
     client.listRouters({}, options),
   ]);
-  return { version, nodes, models, replicas, routers };
+  return { version, catalog, nodes, models, replicas, routers };
 }
 
 /** One thing that is not as it should be. */
@@ -80,6 +84,7 @@ export function statusOf(fleet: Fleet): FleetStatus {
     waiting: sum(leased.map((router) => router.waiting)),
     concerns: [
       ...controlConcerns(fleet.version),
+      ...catalogConcerns(fleet.catalog),
       ...routerConcerns(routers),
       ...models.flatMap(modelConcerns),
       ...nodes.flatMap(nodeConcerns),
@@ -99,6 +104,48 @@ function controlConcerns({ settled, name }: GetVersionResponse): readonly Concer
     what: "waits for the nodes it knows to register before it starts or withdraws anything",
     next: "wait a minute; heddle nodes shows who is missing",
   }];
+}
+
+/** Complaints that are told; `heddle catalog` has them all. */
+const COMPLAINTS_SHOWN = 3;
+
+/**
+ * The file that control follows cannot be acted on, or waits for a yes, and why: with file, line and
+ * column. One that is older than what an operator applied is as it should be.
+ */
+export function catalogConcerns(catalog: GetCatalogResponse): readonly Concern[] {
+  const { file, fileState, fileDetail, revision } = catalog;
+  const stays = revision === 0n ? "no catalog was ever applied" : `revision ${revision} stays`;
+  const why = complaintsOf(fileDetail);
+  switch (fileState) {
+    case "invalid":
+      return [{
+        subject: "catalog",
+        what: `the file is invalid, ${stays}: ${why}`,
+        next: `correct it; check it with: heddle plan ${file}`,
+      }];
+    case "unreadable":
+      return [{
+        subject: "catalog",
+        what: `control cannot read ${file}, ${stays}: ${why}`,
+        next: "the user that control runs as must be allowed to read it",
+      }];
+    case "waiting":
+      return [{
+        subject: "catalog",
+        what: `the new text of ${file} waits, ${stays}: ${why}`,
+        next: `see what it would come to: heddle plan ${file}`,
+      }];
+    default:
+      return [];
+  }
+}
+
+function complaintsOf(detail: string): string {
+  const lines = detail.trimEnd().split("\n");
+  const more = lines.length - COMPLAINTS_SHOWN;
+  const shown = lines.slice(0, COMPLAINTS_SHOWN).join("; ");
+  return more > 0 ? `${shown}; and ${more} more: heddle catalog` : shown;
 }
 
 function routerConcerns(routers: readonly RouterView[]): readonly Concern[] {

@@ -1,6 +1,7 @@
 import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import {
+  GetCatalogResponseSchema,
   GetVersionResponseSchema,
   ModelViewSchema,
   NodeViewSchema,
@@ -14,7 +15,15 @@ import { type Fleet, statusOf } from "./fleet_status.ts";
 import type { Io } from "../io.ts";
 import { show } from "../watch.ts";
 
+const CATALOG = create(GetCatalogResponseSchema, {
+  revision: 4n,
+  models: 1,
+  file: "/etc/heddle/catalog.yaml",
+  fileState: "applied",
+});
+
 const WELL: Fleet = {
+  catalog: CATALOG,
   version: create(GetVersionResponseSchema, { version: "0.1.0", cluster: "lab", settled: true }),
   nodes: [create(NodeViewSchema, {
     name: "gpu-1",
@@ -46,6 +55,11 @@ All is well.
 
 Deno.test("status: whatever is not well is named, with what to do next", () => {
   const trouble: Fleet = {
+    catalog: {
+      ...CATALOG,
+      fileState: "invalid",
+      fileDetail: "catalog.yaml:7:9: models[0].profiles[0].tp: want 1 or more\n",
+    },
     version: create(GetVersionResponseSchema, { settled: false, name: "c1" }),
     nodes: [
       create(NodeViewSchema, { name: "a", state: NodeState.LOST }),
@@ -78,6 +92,7 @@ Deno.test("status: whatever is not well is named, with what to do next", () => {
     found.concerns.map(({ subject, next }) => `${subject} → ${next}`),
     [
       "control c1 → wait a minute; heddle nodes shows who is missing",
+      "catalog → correct it; check it with: heddle plan /etc/heddle/catalog.yaml",
       "routers → is heddle-router@1 running, and can it reach control? its log says so",
       "model m → heddle explain m",
       "model p → heddle models resume p",
@@ -89,9 +104,30 @@ Deno.test("status: whatever is not well is named, with what to do next", () => {
   deepEqual(found.gpus, { all: 1, free: 0, unusable: 1 });
   deepEqual(found.models, { all: 3, serving: 1, asleep: 2 });
   const text = formatStatus(trouble.version, found);
-  match(text, /^7 things to look at:$/m);
+  match(text, /^8 things to look at:$/m);
   match(text, /model m: 1 of 2 replicas ready: no room\n {4}→ heddle explain m$/m);
+  match(
+    text,
+    /catalog: the file is invalid, revision 4 stays: catalog\.yaml:7:9: models\[0\]\.profiles\[0\]\.tp: want/,
+  );
   match(text, /gpu_lost: GPU is lost x$/m);
+});
+
+Deno.test("status: a catalog file that is not acted on is named, with why, and in one line", () => {
+  const concernOf = (fileState: string, fileDetail: string, revision = 4n) =>
+    statusOf({ ...WELL, catalog: { ...CATALOG, fileState, fileDetail, revision } }).concerns
+      .map(({ what }) => what);
+  deepEqual(concernOf("waiting", "it would stop 3 of 4; apply it with: heddle apply"), [
+    "the new text of /etc/heddle/catalog.yaml waits, revision 4 stays: " +
+    "it would stop 3 of 4; apply it with: heddle apply",
+  ]);
+  deepEqual(concernOf("unreadable", "No such file", 0n), [
+    "control cannot read /etc/heddle/catalog.yaml, no catalog was ever applied: No such file",
+  ]);
+  deepEqual(concernOf("superseded", "it is older than what is acted on"), []);
+  deepEqual(concernOf("invalid", "a:1:1: x\na:2:1: y\na:3:1: z\na:4:1: w\na:5:1: v\n"), [
+    "the file is invalid, revision 4 stays: a:1:1: x; a:2:1: y; a:3:1: z; and 2 more: heddle catalog",
+  ]);
 });
 
 function screen(terminal: boolean): Io & { readonly text: () => string } {
