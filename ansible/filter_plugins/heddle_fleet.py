@@ -359,7 +359,8 @@ def node_in(nodes_json, name):
 
 def engine_version(nodes_json, name, engine):
     """The version of an engine that control sees on a node; empty when it sees none that runs."""
-    engines = node_in(nodes_json, name).get("inventory", {}).get("engines", [])
+    # None for a node that has not registered since control started.
+    engines = (node_in(nodes_json, name).get("inventory") or {}).get("engines") or []
     return next((str(each.get("version", "")) for each in engines if each.get("name") == engine), "")
 
 

@@ -115,6 +115,10 @@ class Engines(unittest.TestCase):
         self.assertEqual(fleet.engine_version(nodes, "b", "vllm"), "")
         self.assertEqual(fleet.engine_version("cannot reach control", "a", "vllm"), "")
 
+    def test_a_node_that_has_not_registered_has_none(self):
+        nodes = json.dumps([{"name": "a", "inventory": None}])
+        self.assertEqual(fleet.engine_version(nodes, "a", "vllm"), "")
+
 
 class Inventory(unittest.TestCase):
     def problems(self, **changes):

@@ -70,9 +70,10 @@ const nodeSchema = z.object({
   state: z.string(),
   agent_version: z.string(),
   used_gpus: z.array(z.number()),
+  /** Null for a node that has not registered since control started. */
   inventory: z.object({
     fabrics: z.array(z.object({ name: z.string(), degraded: z.boolean() })),
-  }),
+  }).nullable(),
 });
 const replicaSchema = z.object({
   replica_id: z.string(),

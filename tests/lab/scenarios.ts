@@ -1,5 +1,6 @@
 /** Every scenario by its name, in the order in which `all` runs them. */
 import type { Scenario } from "./scenario.ts";
+import { backup } from "./scenarios/backup.ts";
 import { badRelease } from "./scenarios/bad_release.ts";
 import { certificates } from "./scenarios/certificates.ts";
 import { controls } from "./scenarios/controls.ts";
@@ -11,6 +12,7 @@ import { onboard } from "./scenarios/onboard.ts";
 import { preflight } from "./scenarios/preflight.ts";
 import { removeNode } from "./scenarios/remove_node.ts";
 import { upgrade } from "./scenarios/upgrade.ts";
+import { upgradeEngines } from "./scenarios/upgrade_engines.ts";
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   nodes,
@@ -24,4 +26,6 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   kills,
   controls,
   certificates,
+  backup,
+  upgrade_engines: upgradeEngines,
 };

@@ -72,7 +72,7 @@ async function seesNodes(fleet: Fleet): Promise<void> {
   ]);
   for (const { name, inventory } of nodes) {
     deepEqual(
-      inventory.fabrics.map(({ name, degraded }) => ({ name, degraded })),
+      inventory?.fabrics.map(({ name, degraded }) => ({ name, degraded })),
       [{ name: name.startsWith("gpu-a") ? "ib-a" : "ib-b", degraded: false }],
       name,
     );
