@@ -4,8 +4,11 @@
  */
 import type { PeerCertificate } from "node:tls";
 
-/** A monitor may read metrics and nothing else. */
-export const ROLES = ["control", "router", "agent", "operator", "monitor"] as const;
+/**
+ * A monitor may read metrics and nothing else. Who is attached speaks for engines of one deployment,
+ * on the join port and nowhere else.
+ */
+export const ROLES = ["control", "router", "agent", "operator", "monitor", "attached"] as const;
 export type Role = (typeof ROLES)[number];
 
 export interface Identity {
@@ -26,9 +29,9 @@ export interface ShownCertificate {
   readonly notAfter: number;
 }
 
-/** What the name of an authority begins with that can make nobody but agents and routers. */
+/** What the name of an authority begins with that can make nobody but these roles. */
 export const FLEET_AUTHORITY = "Heddle fleet authority of ";
-const FLEET_ROLES: readonly Role[] = ["agent", "router"];
+const FLEET_ROLES: readonly Role[] = ["agent", "router", "attached"];
 
 /** Names that may stand in an identity: they go into URIs, file names and unit names. */
 export const IDENTITY_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/;

@@ -18,11 +18,13 @@ export interface RpcConnection {
   close(): void;
 }
 
+type ClientTls = Pick<TlsMaterial, "ca"> & Partial<TlsMaterial>;
+
 export interface RpcClientOptions {
   /** "https://host:port", or "http://…" on loopback. */
   readonly url: string;
-  /** Needed for https. */
-  readonly tls: TlsMaterial | undefined;
+  /** Needed for https; without certificate and key for whoever has none yet. */
+  readonly tls: ClientTls | undefined;
   /** Longest wait for a TLS connection, in ms. @default 5 s */
   readonly connectMs?: number;
   readonly interceptors?: Interceptor[];
@@ -48,12 +50,12 @@ export function connectRpc(options: RpcClientOptions): RpcConnection {
   };
 }
 
-function dial(authority: URL, material: TlsMaterial, connectMs: number): tls.TLSSocket {
+function dial(authority: URL, material: ClientTls, connectMs: number): tls.TLSSocket {
   const socket = tls.connect({
     host: authority.hostname.replace(/^\[|\]$/g, ""),
     port: Number(authority.port || HTTPS_PORT),
-    cert: material.cert,
-    key: material.key,
+    ...(material.cert === undefined ? {} : { cert: material.cert }),
+    ...(material.key === undefined ? {} : { key: material.key }),
     ca: material.ca,
     minVersion: "TLSv1.3",
     ALPNProtocols: ["h2"],

@@ -7,7 +7,7 @@ import { IDENTITY_NAME } from "@heddle/common/identity";
 import { enginesSchema, type WantedEngine, wantedEngines } from "./core/catalog/engines_wanted.ts";
 import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
 import { DEFAULT_TIMINGS, type Timings } from "./core/timings.ts";
-import type { IssuingFiles } from "./edge/identity/renewal.ts";
+import type { IssuingFiles } from "./edge/identity/issuing.ts";
 import type { PostgresFiles } from "./edge/store/postgres/files.ts";
 import {
   usageConflicts,
@@ -22,6 +22,10 @@ const ROUTER_LEASE_MS_MIN = 4_000;
 /** Below this a busy machine or database would lose the lease, and one in a minute never return. */
 const LEASE_MS_MIN = 2_000;
 const LEASE_MS_MAX = 60_000;
+
+/** A third of it must leave time for a call; a box that is gone should not be asked for an hour. */
+const ATTACH_LEASE_MS_MIN = 3_000;
+const ATTACH_LEASE_MS_MAX = 600_000;
 
 /** What a control is called that has no other beside it. */
 const ONLY_CONTROL = "control";
@@ -51,6 +55,8 @@ const timingSchema = z.strictObject({
     .describe("How long a router counts after its last report"),
   idle: duration().default("10m")
     .describe("How long a model with scaling.min 0 stays up after the last demand for it"),
+  attach_lease: duration().default("30s")
+    .describe("How long a claim of an attached engine holds; its agent renews it at a third"),
   lease: duration().default("10s")
     .describe("How long after the last word of a control that led another one takes over"),
 });
@@ -80,6 +86,12 @@ export const configSchema = z.strictObject({
     listen: listen("127.0.0.1:7443")
       .describe("host:port where agents and routers connect"),
   }).prefault({}).describe("Listener for agents and routers: mutual TLS"),
+  join: z.strictObject({
+    listen: listen("127.0.0.1:7444")
+      .describe("host:port where agents of attached engines join by token and renew their leases"),
+  }).optional().describe(
+    "Listener for engines that something else started; absent: none can attach. Needs issuing, except on loopback without tls",
+  ),
   admin: z.strictObject({
     listen: listen("127.0.0.1:9090")
       .describe("host:port where operators connect"),
@@ -140,8 +152,14 @@ export const configSchema = z.strictObject({
 }).superRefine((config, context) => {
   const complain = (path: readonly string[], message: string) =>
     context.addIssue({ code: "custom", path: [...path], message });
-  for (const name of ["agents", "admin"] as const) {
-    const address = parsedAddress(config[name].listen);
+  if (config.join !== undefined && config.tls !== undefined && config.issuing === undefined) {
+    complain(
+      ["join"],
+      "needs the issuing section: joining is exchanging a token for a certificate",
+    );
+  }
+  for (const name of ["agents", "admin", "join"] as const) {
+    const address = parsedAddress(config[name]?.listen ?? "");
     if (config.tls === undefined && address !== undefined && !isLoopback(address.host)) {
       complain(
         [name, "listen"],
@@ -166,6 +184,8 @@ export interface Settings {
   readonly cluster: string;
   readonly agents: Address;
   readonly admin: Address;
+  /** Where attached engines join; undefined: nowhere. */
+  readonly join?: Address;
   readonly metrics: Address;
   /** Where the same is served to whoever shows a certificate; undefined: nowhere. */
   readonly metricsTls: Address | undefined;
@@ -194,6 +214,7 @@ export function settingsOf(config: Config): Settings {
     cluster: config.cluster,
     agents: parseAddress(config.agents.listen),
     admin: parseAddress(config.admin.listen),
+    ...(config.join === undefined ? {} : { join: parseAddress(config.join.listen) }),
     metrics: parseAddress(config.metrics.listen),
     metricsTls: config.metrics.tls_listen === undefined
       ? undefined
@@ -213,7 +234,10 @@ export function settingsOf(config: Config): Settings {
     usage: usageSettingsOf(config.usage),
     weightsFreeBelowBytes: parseSizeBytes(config.weights.free_below),
     leaseMs: ms(config.timing.lease),
-    timings: timingsOf(config.timing),
+    timings: {
+      ...timingsOf(config.timing),
+      attachLeaseMs: config.join === undefined ? 0 : ms(config.timing.attach_lease),
+    },
   };
 }
 
@@ -288,14 +312,15 @@ type Complaints = readonly (readonly [path: readonly string[], message: string])
 function listenConflicts(
   config:
     & Record<"agents" | "admin" | "metrics", { listen: string }>
-    & { readonly console: { readonly listen?: string | undefined } },
+    & { readonly console: { readonly listen?: string | undefined } }
+    & { readonly join?: { readonly listen: string } | undefined },
 ): Complaints {
-  const names = ["agents", "admin", "metrics", "console"] as const;
+  const names = ["agents", "admin", "metrics", "console", "join"] as const;
   return names.flatMap((name, index) =>
     names.slice(0, index)
       .filter((other) => {
-        const { listen } = config[name];
-        return listen !== undefined && listen === config[other].listen && !listen.endsWith(":0");
+        const listen = config[name]?.listen;
+        return listen !== undefined && listen === config[other]?.listen && !listen.endsWith(":0");
       })
       .map((other) =>
         [[name, "listen"], `is the address of ${other}.listen too; want one for each`] as const
@@ -338,6 +363,12 @@ function timingConflicts(
   }
   if (value("backoff_max") < value("backoff_first")) {
     found.push(["backoff_max", "want at least backoff_first"]);
+  }
+  if (value("attach_lease") < ATTACH_LEASE_MS_MIN || value("attach_lease") > ATTACH_LEASE_MS_MAX) {
+    found.push([
+      "attach_lease",
+      `want ${ATTACH_LEASE_MS_MIN / 1_000}s to ${ATTACH_LEASE_MS_MAX / 60_000}m`,
+    ]);
   }
   if (value("lease") < LEASE_MS_MIN || value("lease") > LEASE_MS_MAX) {
     found.push(["lease", `want ${LEASE_MS_MIN / 1_000}s to ${LEASE_MS_MAX / 1_000}s`]);

@@ -30,6 +30,8 @@ export interface Control {
   /** As bound, with the ports that the system chose where 0 was asked for. */
   readonly agents: Address;
   readonly admin: Address;
+  /** Undefined: nothing can attach. */
+  readonly join: Address | undefined;
   readonly metrics: Address;
   /** The console's own listener; undefined when there is none. */
   readonly console: Address | undefined;
@@ -88,6 +90,7 @@ export async function startControl(settings: Settings): Promise<Control> {
   return {
     agents: listeners.agents.address,
     admin: listeners.admin.address,
+    join: listeners.join?.address,
     metrics: metricsServer.address,
     console: listeners.console.local,
     failed: seat.failed,

@@ -7,11 +7,14 @@ import { logger } from "@heddle/common/log";
 import { spawnTask } from "@heddle/common/task";
 import type { HeddleError } from "@heddle/proto/error";
 import type { AgentService } from "@heddle/proto/gen/agent";
+import type { AttachService } from "@heddle/proto/gen/attach";
 import { MONOTONIC_CLOCK } from "./clock.ts";
 import type { Settings } from "./config.ts";
 import { judgeCatalog } from "./core/catalog/judge_catalog.ts";
 import { startWorld, type World } from "./core/world.ts";
 import { agentRpc } from "./edge/agent_rpc.ts";
+import { attachRpc } from "./edge/attach/attach_rpc.ts";
+import { Prover } from "./edge/attach/prover.ts";
 import type { Realm } from "./edge/caller.ts";
 import { CatalogWatch } from "./edge/catalog_watch.ts";
 import type { ControlMetrics } from "./edge/control_metrics.ts";
@@ -39,6 +42,7 @@ export interface Leadership {
   readonly requests: NodeRequests;
   readonly catalogWatch: CatalogWatch;
   readonly agents: ServiceImpl<typeof AgentService>;
+  readonly attach: ServiceImpl<typeof AttachService>;
   readonly routers: FleetCalls;
   readonly tenancy: TenancyPart;
   /** The newest so many audit records, newest first. */
@@ -69,7 +73,8 @@ export async function lead(options: LeadOptions): Promise<Leadership> {
   const stored = await store.load();
   const tenancy = await readTenancy(store, settings.usage);
   const { world, invalidCatalog } = startingWorld(options, stored);
-  const brain = startBrain(world, options, { stored, tenancy });
+  const stopWatch = new AbortController();
+  const brain = startBrain(world, options, { stored, tenancy, ends: stopWatch.signal });
   const { loop, streams, hub, catalogWatch } = brain;
   await catalogWatch.check();
   if (invalidCatalog !== undefined && loop.world().catalog.text === "") {
@@ -77,7 +82,6 @@ export async function lead(options: LeadOptions): Promise<Leadership> {
     brain.tenancy.end();
     throw invalidCatalog;
   }
-  const stopWatch = new AbortController();
   const watching = catalogWatch.run(stopWatch.signal);
   spawnTask("catalog watch", () => watching);
   const { requests } = brain;
@@ -133,7 +137,12 @@ function startingWorld(
 function startBrain(
   world: World,
   { settings, realm, store, metrics, sure }: LeadOptions,
-  { stored, tenancy }: { readonly stored: Stored; readonly tenancy: StartingTenancy },
+  { stored, tenancy, ends }: {
+    readonly stored: Stored;
+    readonly tenancy: StartingTenancy;
+    /** Aborts when this time of leading ends. */
+    readonly ends: AbortSignal;
+  },
 ): Omit<Leadership, "end"> {
   const streams = new NodeStreams((node) => {
     log.info("Node disconnected", { node });
@@ -168,6 +177,13 @@ function startBrain(
     requests,
     catalogWatch,
     agents: agentRpc({ realm, streams, logs, requests, loop, engines: settings.engines }),
+    attach: attachRpc({
+      realm,
+      issuing: settings.issuing,
+      loop,
+      prover: new Prover({ loop, signal: ends }),
+      wallClock: Date.now,
+    }),
     routers: routerRpc({ realm, hub, loop }),
     tenancy: startTenancy(tenancy, {
       settings: settings.usage,

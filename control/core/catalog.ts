@@ -113,9 +113,18 @@ const model = z.strictObject({
   ),
   scaling: scaling.default({ min: 1, max: 1, target: 32 }).describe("How many replicas there are"),
   slo: slo.default({}).describe("What its users are promised"),
-  profiles: z.array(profile).min(1, { error: "want at least one profile" }).describe(
-    "Ways to run it, at least one",
+  attach: z.array(name().or(z.literal("*"))).default([]).describe(
+    'Deployments of which attached engines may serve it; "*" is any',
   ),
+  profiles: z.array(profile).describe(
+    "Ways to run it, at least one; none for a model that only attached engines serve",
+  ),
+}).superRefine(({ attach, scaling, profiles }, context) => {
+  if (profiles.length > 0) return;
+  const complain = (path: string, message: string) =>
+    context.addIssue({ code: "custom", path: [path], message });
+  if (attach.length === 0) complain("profiles", "want at least one profile, or attach");
+  else if (scaling.min > 0) complain("scaling", "want min: 0: there is no profile to start one by");
 });
 
 /** The whole document. An empty one has no models. */

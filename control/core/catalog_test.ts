@@ -55,9 +55,21 @@ Deno.test("parseCatalog() names file, line, column and path of an unknown key", 
 Deno.test("parseCatalog() wants a source and a profile", () => {
   equal(
     complaints("models:\n  - name: m\n    profiles: []\n"),
-    "catalog.yaml:2:5: models[0].source: expected string, received undefined\n" +
-      "catalog.yaml:3:15: models[0].profiles: want at least one profile",
+    "catalog.yaml:2:5: models[0].source: expected string, received undefined",
   );
+  equal(
+    complaints("models:\n  - name: m\n    source: s\n    profiles: []\n"),
+    "catalog.yaml:4:15: models[0].profiles: want at least one profile, or attach",
+  );
+});
+
+Deno.test("parseCatalog() takes a model without profiles that only attached engines serve", () => {
+  const model = "models:\n  - name: m\n    source: s\n    profiles: []\n    attach: [rented]\n";
+  equal(
+    complaints(model),
+    "catalog.yaml:2:5: models[0].scaling: want min: 0: there is no profile to start one by",
+  );
+  equal(complaints(`${model}    scaling: { min: 0 }\n`), "");
 });
 
 Deno.test("parseCatalog() wants nodes × gpus_per_node to be tp × pp × dp", () => {

@@ -3,6 +3,7 @@ import type { Plain } from "@heddle/proto/plain";
 import type { CommandResult, Heartbeat } from "@heddle/proto/gen/agent";
 import type { Inventory, ShardReport, ShardStatus } from "@heddle/proto/gen/types";
 import type { Revision } from "@heddle/proto/revision";
+import type { AttachedClaimed, AttachedProved } from "./attach/observe.ts";
 import type { EpochMs, NodeId, ReplicaId, RouterId } from "./ids.ts";
 import type { CatalogState, RouterModelLoad, RouterReplicaLoad, SourceSeen } from "./world.ts";
 
@@ -12,6 +13,8 @@ export type Event =
   | RouterEvent
   | CatalogApplied
   | SourceInspected
+  | AttachedClaimed
+  | AttachedProved
   | Tick;
 
 /** What an agent's stream says. `node` is the name its certificate gave, never one it claims. */

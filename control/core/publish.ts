@@ -7,6 +7,7 @@
 import type { Plain } from "@heddle/proto/plain";
 import type { Endpoint, Model as WireModel } from "@heddle/proto/gen/router";
 import { parseDurationMs } from "@heddle/common/duration";
+import { attachedEndpoints, attachedRemoval, attachedSettled } from "./attach/publication.ts";
 import { findModel, type Model } from "./catalog.ts";
 import { profileOf } from "./catalog/fingerprint.ts";
 import { desired } from "./facts/desired.ts";
@@ -25,13 +26,16 @@ import type { Replica, Shard, World } from "./world.ts";
 export function publish(world: World, now: EpochMs): World {
   const before = world.published;
   const sure = endpointsOf(world, now);
-  const endpoints = withMissed(world, sure, now);
+  const attached = new Map(
+    [...attachedEndpoints(world, now)].map(([id, each]) => [id, asBefore(world, each)]),
+  );
+  const endpoints = new Map([...withMissed(world, sure, now), ...attached]);
   const content = {
-    models: modelsOf(world, sure, now),
+    models: modelsOf(world, [...sure.values(), ...attached.values()], now),
     endpoints,
     removed: removedOf(world, endpoints, now),
     settledNodes: settledNodes(world, now),
-    settled: settled(world, now),
+    settled: settled(world, now) && attachedSettled(world, now),
   };
   const unsaid = [...world.replicas.values()].filter((replica) =>
     replica.draining !== undefined && replica.draining.publishedAs === undefined
@@ -156,16 +160,20 @@ function removedOf(
     const reason = removalOf(world, replica, now);
     if (reason !== undefined) removed.set(id, reason);
   }
+  for (const [id, engine] of world.attached) {
+    const reason = endpoints.has(id) ? undefined : attachedRemoval(engine, now);
+    if (reason !== undefined) removed.set(id, reason);
+  }
   return removed;
 }
 
 function modelsOf(
   world: World,
-  endpoints: ReadonlyMap<ReplicaId, Plain<Endpoint>>,
+  endpoints: readonly Plain<Endpoint>[],
   now: EpochMs,
 ): ReadonlyMap<string, Plain<WireModel>> {
   const served = new Set<string>();
-  for (const endpoint of endpoints.values()) if (!endpoint.draining) served.add(endpoint.model);
+  for (const endpoint of endpoints) if (!endpoint.draining) served.add(endpoint.model);
   return new Map(world.catalog.catalog.models.map((model) => {
     const wire = wireModel(world, model, served.has(model.name), now);
     const before = world.published.models.get(model.name);
@@ -182,7 +190,8 @@ function wireModel(world: World, model: Model, served: boolean, now: EpochMs): P
     fallbacks: model.fallbacks,
     routingProfile: model.routing_profile,
     reason: served ? "" : modelReason(world, model, now),
-    wakeable: !served && asleep && !world.decisions.paused.has(model.name),
+    wakeable: !served && asleep && model.profiles.length > 0 &&
+      !world.decisions.paused.has(model.name),
     createdS: BigInt(Math.floor(createdAt / 1_000)),
     ...promise("sloTtftMs", model.slo.ttft_p99),
     ...promise("sloTpotMs", model.slo.tpot_p99),

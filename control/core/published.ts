@@ -26,3 +26,15 @@ export interface Published {
   /** Control has heard from all known nodes, or waited long enough. */
   readonly settled: boolean;
 }
+
+/** What a term begins with: nobody has been told anything. */
+export function nothingPublished(term: number): Published {
+  return {
+    revision: { term, sequence: 0 },
+    models: new Map(),
+    endpoints: new Map(),
+    removed: new Map(),
+    settledNodes: [],
+    settled: false,
+  };
+}

@@ -6,6 +6,7 @@ import type { EpochMs } from "./ids.ts";
 import type { Action, Plan, ShardCommand } from "./plan.ts";
 import type { World } from "./world.ts";
 import { compareRevisions } from "@heddle/proto/revision";
+import { nextAttachedChange } from "./attach/publication.ts";
 import { classify } from "./deciding/classify.ts";
 import { commandShards } from "./deciding/commands.ts";
 import { draftOf } from "./deciding/draft.ts";
@@ -83,6 +84,8 @@ function wakeForTime(pass: Pass): void {
     const at = nextSilence(world, node, now);
     if (at !== undefined) wakeAt(pass, at);
   }
+  const attached = nextAttachedChange(world, now);
+  if (attached !== undefined) wakeAt(pass, attached);
   for (const replica of pass.draft.replicas.values()) {
     if (ending(replica)) continue;
     if (replica.readyAt === undefined) wakeAt(pass, replica.readyDeadline);

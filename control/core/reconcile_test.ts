@@ -66,6 +66,23 @@ Deno.test("reconcile() starts what the catalog wants and then has nothing to do"
   deepEqual(sim.violations, []);
 });
 
+Deno.test("reconcile() keeps what runs on a GPU that gets a problem, and puts nothing new there", () => {
+  const sim = fleet([small()], [{ shape: { gpus: 2 } }]);
+  sim.run(30_000);
+  const replica = one(of(sim));
+  const held = replica.shards[0]?.spec.gpus[0]?.index ?? -1;
+  const node = sim.nodes.get("n1");
+  node?.badGpus.add(held);
+  const actions = recorded(sim);
+  sim.run(60_000);
+  deepEqual(actions, []);
+  equal(one(of(sim)).id, replica.id);
+  node?.crash(`${replica.id}-0`, "exited", sim.now);
+  sim.run(120_000);
+  equal(one(of(sim)).shards[0]?.spec.gpus[0]?.index, 1 - held, "the other one");
+  deepEqual(sim.violations, []);
+});
+
 Deno.test("reconcile() tries other ports when a foreign program holds those of a shard", () => {
   const sim = fleet([small()], [{ shape: { gpus: 8, portBlocks: 3 } }]);
   const node = sim.nodes.get("n1");

@@ -23,6 +23,8 @@ export interface Timings {
   readonly stopTimeoutMs: number;
   /** How long a router's report holds. */
   readonly routerLeaseMs: number;
+  /** How long a claim of an attached engine holds; 0: nothing can attach to this control. */
+  readonly attachLeaseMs: number;
   /** How long a model with `min: 0` stays up after the last demand for it. */
   readonly idleMs: number;
   readonly backoff: BackoffBounds;
@@ -43,6 +45,7 @@ export const DEFAULT_TIMINGS: Timings = {
   stopTimeoutMs: 60_000,
   // Five reports at one every 2 s.
   routerLeaseMs: 10_000,
+  attachLeaseMs: 0,
   idleMs: 600_000,
   backoff: { firstMs: 10_000, maxMs: 600_000 },
 };

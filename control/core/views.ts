@@ -3,6 +3,8 @@
  * projections are in views/, a noun a file; the edge encodes them.
  */
 import type { Plain } from "@heddle/proto/plain";
+import type { AttachedState } from "@heddle/proto/attached_state";
+import type { AttachedView as WireAttachedView } from "@heddle/proto/gen/attach";
 import type { HcaRef, Inventory } from "@heddle/proto/gen/types";
 import type { NodeState } from "@heddle/proto/node_state";
 import type { ReplicaState } from "@heddle/proto/replica_state";
@@ -28,7 +30,13 @@ export interface NodeView {
   readonly decisionReason: string;
   /** Those of its labels that operators put there. */
   readonly operatorLabels: Readonly<Record<string, string>>;
+  readonly attached?: AttachedView;
 }
+
+/** Of an engine that something else started, or of a node of one. */
+export type AttachedView =
+  & Omit<Plain<WireAttachedView>, "state" | "leaseLeftMs">
+  & { readonly state: AttachedState; readonly leaseLeftMs: number };
 
 export interface ModelView {
   readonly name: string;
@@ -81,6 +89,7 @@ export interface ReplicaView {
   readonly inFlight?: number;
   readonly engine: string;
   readonly fabric: string;
+  readonly attached?: AttachedView;
 }
 
 export interface ShardView {

@@ -10,10 +10,11 @@ import type { Plain } from "@heddle/proto/plain";
 import type { ExitRecord, Inventory, ShardSpec } from "@heddle/proto/gen/types";
 import type { Revision } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
+import type { AttachedEngine } from "./attach/attached.ts";
 import type { Catalog } from "./catalog.ts";
 import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
 import type { Members } from "./observing/layered_map.ts";
-import type { Published } from "./published.ts";
+import { nothingPublished, type Published } from "./published.ts";
 import { DEFAULT_TIMINGS, type Timings } from "./timings.ts";
 
 export interface World {
@@ -37,6 +38,8 @@ export interface World {
   readonly decisions: Decisions;
   readonly routers: ReadonlyMap<RouterId, Router>;
   readonly published: Published;
+  /** Engines that something else started, by "<deployment>/<engine>". None of them is a replica. */
+  readonly attached: ReadonlyMap<ReplicaId, AttachedEngine>;
   /** What nodes read at sources that nobody has fetched yet; see `sourceKey`. */
   readonly sources?: ReadonlyMap<string, SourceSeen>;
 }
@@ -388,13 +391,7 @@ export function startWorld(remembered: Remembered, now: EpochMs): World {
     models: new Map(),
     decisions,
     routers: new Map(),
-    published: {
-      revision: { term, sequence: 0 },
-      models: new Map(),
-      endpoints: new Map(),
-      removed: new Map(),
-      settledNodes: [],
-      settled: false,
-    },
+    attached: new Map(),
+    published: nothingPublished(term),
   };
 }

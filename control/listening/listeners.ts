@@ -6,6 +6,7 @@ import { type RpcServer, type RpcServerOptions, startRpcServer } from "@heddle/c
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { AdminService } from "@heddle/proto/gen/admin";
 import { AgentService } from "@heddle/proto/gen/agent";
+import { AttachService, JoinTokenService } from "@heddle/proto/gen/attach";
 import { CapacityService } from "@heddle/proto/gen/capacity";
 import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
 import { LiveService } from "@heddle/proto/gen/live";
@@ -24,6 +25,7 @@ import type { DenyList } from "../edge/identity/deny_list.ts";
 import { strikesRpc, struckWhy } from "../edge/identity/strikes.ts";
 import type { Store } from "../edge/store/store.ts";
 import type { Seat } from "../seat.ts";
+import { attachOf, joinTokensOf } from "./attach.ts";
 import { serveConsole, type ServedConsole } from "./console.ts";
 
 /** How long streams may take to end when control stops: their ends are told at once. */
@@ -32,6 +34,8 @@ const CLOSE_GRACE_MS = 2_000;
 export interface Listeners {
   readonly agents: RpcServer;
   readonly admin: RpcServer;
+  /** Undefined: nothing can attach. */
+  readonly join: RpcServer | undefined;
   readonly console: ServedConsole;
   /** Ends connections of those who were struck by now. */
   recheck(): void;
@@ -66,6 +70,7 @@ export async function startListeners(
     to.service(AdminService, operatorsOf(seat, { realm, certificates }));
     to.service(CertificateService, strikesOf({ seat, realm }, recheck));
     to.service(TenancyService, tenancyOf(seat, { realm, store }));
+    to.service(JoinTokenService, joinTokensOf(settings, { seat, realm, store }));
     to.service(WeightsService, weightsOf(seat, realm));
     to.service(CapacityService, capacityOf(seat, { realm, store }));
     to.service(
@@ -104,14 +109,19 @@ export async function startListeners(
       routes: adminRoutes,
       fallback: page.answer,
     });
+    const join = settings.join && await serve({
+      listen: settings.join,
+      certificateOptional: true,
+      routes: (to) => void to.service(AttachService, attachOf(seat)),
+    });
     return {
       agents,
       admin,
+      join,
       console: page,
       recheck,
       async reload(next) {
-        agents.reload(next);
-        admin.reload(next);
+        for (const server of opened) server.reload(next);
         tokens = await readTokens(settings);
       },
       close: () => close(CLOSE_GRACE_MS),

@@ -127,8 +127,9 @@ function replaces(from: Model, to: Model): boolean {
 
 function partsOf(from: Model, to: Model): readonly string[] {
   const differs = (a: unknown, b: unknown) => JSON.stringify(a) !== JSON.stringify(b);
-  const fields = (["source", "aliases", "fallbacks", "routing_profile", "scaling", "slo"] as const)
-    .filter((field) => differs(from[field], to[field]));
+  const fields =
+    (["source", "aliases", "fallbacks", "routing_profile", "scaling", "slo", "attach"] as const)
+      .filter((field) => differs(from[field], to[field]));
   const profiles = new Set([...from.profiles, ...to.profiles].map(({ name }) => name));
   const changed = [...profiles].filter((name) =>
     differs(

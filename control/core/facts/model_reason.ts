@@ -17,6 +17,7 @@ export function modelReason(world: World, model: Model, now: EpochMs): string {
   if (paused !== undefined) return `paused by ${paused.by}: ${paused.reason || "no reason given"}`;
   const wanted = desired(world, model, 0, now);
   if (wanted.reason === "override" && wanted.count === 0) return "scaled to 0 by an operator";
+  if (model.profiles.length === 0) return "no attached engine serves it";
   if (wanted.reason === "asleep") return "asleep until it is asked for";
   if (!settled(world, now)) return "control has just started and waits for its nodes";
   return failureReason(world, model) ?? replicas.map(leavingReason).find((each) => each !== "") ??

@@ -2,6 +2,7 @@
 import type { Plain } from "@heddle/proto/plain";
 import type { Heartbeat } from "@heddle/proto/gen/agent";
 import type { Inventory } from "@heddle/proto/gen/types";
+import { claimMatters } from "../attach/observe.ts";
 import { SAMPLE_MS, scales } from "../facts/demand.ts";
 import { reach } from "../facts/node_state.ts";
 import { leader } from "../facts/shard_facts.ts";
@@ -18,6 +19,8 @@ export function matters(world: World, event: Event, now: EpochMs): boolean {
     case "router_report":
       // Reports come every 2 s from each router; drains wait for them, and scaling looks now and then.
       return drainingNodes(world).size > 0 || newSample(world, now);
+    case "attached_claimed":
+      return claimMatters(world, event, now);
     default:
       return true;
   }

@@ -2,6 +2,7 @@
  * Folds what happened into the world. Facts only: what to do about them is for `reconcile`. Anything
  * about a node, shard or router that the world does not know is ignored, never an error: it is late.
  */
+import { observeClaim, observeProof } from "../attach/observe.ts";
 import { withSource } from "../facts/source_hint.ts";
 import type { Event } from "../event.ts";
 import type { EpochMs } from "../ids.ts";
@@ -30,6 +31,10 @@ export function observe(world: World, event: Event, now: EpochMs): World {
       return closeStream(world, event.node);
     case "source_inspected":
       return withSource(world, event.source, event.seen);
+    case "attached_claimed":
+      return observeClaim(world, event, now);
+    case "attached_proved":
+      return observeProof(world, event, now);
     case "catalog_applied":
       return observeCatalog(world, event.catalog, now);
     case "router_report":

@@ -14,22 +14,17 @@ import { isCommand, reconcile } from "../reconcile.ts";
 import { record } from "../deciding/record.ts";
 import { matters } from "../observing/matters.ts";
 import { judgeCatalog } from "../catalog/judge_catalog.ts";
-import { type StoreRecord, storeRecords } from "../store_record.ts";
+import { storeRecords } from "../store_record.ts";
 import { DEFAULT_TIMINGS, type Timings } from "../timings.ts";
-import {
-  type CatalogState,
-  NO_DECISIONS,
-  type Remembered,
-  startWorld,
-  type World,
-} from "../world.ts";
+import { type CatalogState, NO_DECISIONS, type World } from "../world.ts";
 import { T0 } from "./builders.ts";
 import type { FakeNode } from "./fake_node.ts";
 import { FakeRouter } from "./fake_router.ts";
 import { Invariants, type Violation } from "./invariants.ts";
+import { Kept } from "./kept.ts";
 import { Ledger } from "./ledger.ts";
-import { closedLink, type Link } from "./link.ts";
 import { type Random, randomOf } from "./random.ts";
+import { Wires } from "./wires.ts";
 
 /** Short where nothing depends on the length, so that a run is a few thousand steps. */
 export const SIM_TIMINGS: Timings = {
@@ -43,12 +38,6 @@ export const SIM_TIMINGS: Timings = {
 };
 
 export const STEP_MS = 250;
-
-/** Something on its way, in the order of `at`. */
-interface Parcel {
-  readonly at: EpochMs;
-  deliver(): void;
-}
 
 export interface SimOptions {
   readonly seed: number;
@@ -66,51 +55,44 @@ export class Simulation {
   readonly nodes: ReadonlyMap<NodeId, FakeNode>;
   readonly routers: readonly FakeRouter[];
   readonly ledger: Ledger;
+  readonly wires: Wires;
   readonly violations: Violation[] = [];
   readonly trace: string[] = [];
   now: EpochMs = T0;
   world: World;
   lastPlan: Plan | undefined;
-  /** Share of commands that are lost on the way; half as many arrive twice. */
-  loss = 0;
-  /** Share of commands that take longer than control waits for an answer. */
-  late = 0;
   /** Control dies after it has sent so many more commands. */
   diesAfter: number | undefined;
   /** Looks at every pass, before its plan is recorded. */
   onPass: (world: World, plan: Plan, now: EpochMs) => void = () => {};
-  #store: Remembered;
-  #links = new Map<NodeId, Link>();
-  #parcels: Parcel[] = [];
-  #streams = 0;
-  #starts = 0;
+  readonly #kept: Kept;
   #wakeAt: EpochMs = T0;
   #reportAt: EpochMs = T0;
-  #backup: Remembered | undefined;
   readonly #invariants: Invariants;
 
   constructor(options: SimOptions) {
     this.random = randomOf(options.seed);
     this.nodes = new Map(options.nodes.map((node) => [node.name, node]));
-    this.#store = {
+    const timings = options.timings ?? SIM_TIMINGS;
+    this.wires = new Wires(this.random);
+    this.#kept = new Kept({
       cluster: "sim",
       storedTerm: 0,
       catalog: { catalog: options.catalog, text: "", revision: 1 },
       knownNodes: new Set(options.known === true ? options.nodes.map((each) => each.name) : []),
       decisions: NO_DECISIONS,
-      timings: options.timings ?? SIM_TIMINGS,
-    };
+      timings,
+    });
     this.routers = Array.from(
       { length: options.routers ?? 1 },
       (_, index) => new FakeRouter(`router/${index + 1}`),
     );
-    this.ledger = new Ledger(this.#store.timings ?? SIM_TIMINGS);
+    this.ledger = new Ledger(timings, options.nodes);
     this.#invariants = new Invariants(this.nodes, this.ledger, (invariant, detail) => {
       this.violate(invariant, detail);
     });
-    this.ledger.scales(options.catalog);
     this.world = this.#begin();
-    for (const node of options.nodes) this.#links.set(node.name, closedLink(this.now));
+    for (const node of options.nodes) this.wires.cut(node.name, this.now);
   }
 
   /** The first of them, for tests that need one. */
@@ -127,10 +109,7 @@ export class Simulation {
   step(): void {
     this.now += STEP_MS;
     for (const node of this.nodes.values()) this.#stepNode(node);
-    const due = this.#parcels.filter((parcel) => parcel.at <= this.now)
-      .sort((a, b) => a.at - b.at);
-    this.#parcels = this.#parcels.filter((parcel) => parcel.at > this.now);
-    for (const parcel of due) parcel.deliver();
+    this.wires.deliver(this.now);
     this.#stepRouters();
     this.ledger.excuseSilent(this.now);
     if (this.now >= this.#wakeAt) this.pass();
@@ -165,9 +144,11 @@ export class Simulation {
       if (!isCommand(action)) continue;
       if (this.diesAfter !== undefined && --this.diesAfter < 0) return this.restartControl();
       this.#invariants.sent(action, this.now);
-      this.#sendDown(action.node, (node) => {
-        this.#invariants.arrives(node, action, this.now);
-        node.command(action, this.now);
+      this.wires.down(action.node, this.now, (at) => {
+        const node = this.nodes.get(action.node);
+        if (node === undefined) return;
+        this.#invariants.arrives(node, action, at);
+        node.command(action, at);
       });
     }
   }
@@ -179,7 +160,7 @@ export class Simulation {
     const next = observe(this.world, event, this.now);
     const records = storeRecords(this.world, next, event, this.now);
     this.world = next;
-    this.#persist(records);
+    this.#kept.persist(records, next);
     if (due) this.#wakeAt = Math.min(this.#wakeAt, this.now);
   }
 
@@ -202,8 +183,8 @@ export class Simulation {
   restartControl(termLoss = false): void {
     this.say("control restarts");
     this.diesAfter = undefined;
-    if (termLoss) this.#store = { ...this.#store, storedTerm: 0 };
-    this.#parcels = [];
+    if (termLoss) this.#kept.loseTerm();
+    this.wires.dropAll();
     this.world = this.#begin();
     for (const name of this.nodes.keys()) this.#cut(name, this.random.int(0, 20_000));
     this.#wakeAt = this.now;
@@ -212,30 +193,22 @@ export class Simulation {
 
   /** Keeps a copy of the store, for `restoreBackup`. */
   backUp(): void {
-    this.#backup = this.#store;
+    this.#kept.backUp();
   }
 
   /** Control comes back with a store in which nothing is but the catalog of its file. */
   loseStore(): void {
     this.say("the store is lost");
     this.ledger.excuseEverything();
-    const { catalog } = this.#store.catalog;
-    this.#store = {
-      ...this.#store,
-      storedTerm: 0,
-      catalog: { catalog, text: "", revision: 1 },
-      knownNodes: new Set(),
-      decisions: NO_DECISIONS,
-    };
+    this.#kept.lose();
     this.restartControl();
   }
 
   /** Control comes back with what it had stored when `backUp` was called last. */
   restoreBackup(): void {
-    if (this.#backup === undefined) return;
+    if (!this.#kept.restore()) return;
     this.say("a backup is restored");
     this.ledger.excuseEverything();
-    this.#store = this.#backup;
     this.restartControl();
   }
 
@@ -264,8 +237,7 @@ export class Simulation {
   /** Nothing passes for a while; control may or may not see the stream break. */
   silence(name: NodeId, ms: number): void {
     this.say(`${name} is silent for ${ms}`);
-    const link = this.#linkOf(name);
-    link.silentUntil = this.now + ms;
+    this.wires.silence(name, this.now + ms);
     const noticed = this.random.chance(0.5);
     this.#cut(name, ms + this.random.int(0, 3_000));
     if (noticed) this.dispatch({ kind: "stream_closed", node: name });
@@ -280,7 +252,7 @@ export class Simulation {
 
   /** The stream to the node is open, or it may dial. */
   inReach(name: NodeId): boolean {
-    return this.#linkOf(name).stream !== 0;
+    return this.wires.open(name);
   }
 
   say(what: string): void {
@@ -291,68 +263,29 @@ export class Simulation {
     return `t+${((this.now - T0) / 1_000).toFixed(2)}`;
   }
 
-  /** A world from the store, in a term that is stored before it acts. */
   #begin(): World {
-    const world = startWorld({ ...this.#store, salt: `s${++this.#starts}x` }, this.now);
-    this.#store = { ...this.#store, storedTerm: world.term };
-    const { knownNodes, decisions } = this.#store;
-    this.ledger.began(this.now, knownNodes, decisions.nodes.keys());
+    const world = this.#kept.begin(this.now);
+    this.ledger.began(this.now, world);
     return world;
   }
 
   #stepNode(node: FakeNode): void {
     if (node.nextDue() <= this.now) node.advance(this.now);
-    const link = this.#linkOf(node.name);
-    if (this.now < link.silentUntil) return;
-    if (link.stream === 0) {
-      if (link.dialAt === undefined || link.dialAt > this.now) return;
-      link.stream = ++this.#streams;
-      link.dialAt = undefined;
-      link.upAt = this.now;
-      link.downAt = this.now;
-      link.nextBeatAt = this.now + 5_000;
-      this.#sendUp(node.name, link, node.register());
+    const { name } = node;
+    if (this.wires.silent(name, this.now)) return;
+    if (!this.wires.open(name)) {
+      if (this.wires.dialled(name, this.now)) this.#sendUp(name, node.register());
       return;
     }
-    for (const event of node.take()) this.#sendUp(node.name, link, event);
-    if (this.now >= link.nextBeatAt) {
-      link.nextBeatAt = this.now + 5_000;
-      const inFlight = (replica: string) =>
-        this.routers.reduce((sum, router) => sum + router.inFlight(replica), 0);
-      this.#sendUp(node.name, link, node.heartbeat(inFlight));
-    }
+    for (const event of node.take()) this.#sendUp(name, event);
+    if (!this.wires.beats(name, this.now)) return;
+    const inFlight = (replica: string) =>
+      this.routers.reduce((sum, router) => sum + router.inFlight(replica), 0);
+    this.#sendUp(name, node.heartbeat(inFlight));
   }
 
-  #sendUp(name: NodeId, link: Link, event: Event): void {
-    const { stream } = link;
-    link.upAt = Math.max(link.upAt, this.now + this.random.int(0, 400));
-    this.#parcels.push({
-      at: link.upAt,
-      // What an older stream still carries is dropped at the door.
-      deliver: () => {
-        if (this.#linkOf(name).stream === stream) this.dispatch(event);
-      },
-    });
-  }
-
-  #sendDown(name: NodeId, deliver: (node: FakeNode) => void): void {
-    const link = this.#linkOf(name);
-    const node = this.nodes.get(name);
-    if (link.stream === 0 || node === undefined || this.random.chance(this.loss)) return;
-    const { stream } = link;
-    const delay = this.random.chance(this.late)
-      ? this.random.int(10_000, 15_000)
-      : this.random.int(0, 400);
-    link.downAt = Math.max(link.downAt, this.now + delay);
-    const twice = this.random.chance(this.loss / 2);
-    this.#parcels.push({
-      at: link.downAt,
-      deliver: () => {
-        if (link.stream !== stream || this.now < link.silentUntil) return;
-        deliver(node);
-        if (twice) deliver(node);
-      },
-    });
+  #sendUp(name: NodeId, event: Event): void {
+    this.wires.up(name, this.now, () => this.dispatch(event));
   }
 
   #stepRouters(): void {
@@ -367,35 +300,15 @@ export class Simulation {
   #sendPublication(): void {
     const { published } = this.world;
     for (const router of this.routers) {
-      this.#parcels.push({
-        at: this.now + this.random.int(0, 1_500),
-        deliver: () => {
-          router.apply(published);
-          this.#invariants.listed(router.name, router.list());
-        },
+      this.wires.post(this.now + this.random.int(0, 1_500), () => {
+        router.apply(published);
+        this.#invariants.listed(router.name, router.list());
       });
     }
   }
 
   #cut(name: NodeId, dialInMs: number): void {
-    this.#links.set(name, {
-      ...closedLink(this.now + dialInMs),
-      silentUntil: this.#linkOf(name).silentUntil,
-    });
-  }
-
-  #linkOf(name: NodeId): Link {
-    const link = this.#links.get(name);
-    if (link === undefined) throw new Error(`there is no node ${name}`);
-    return link;
-  }
-
-  #persist(records: readonly StoreRecord[]): void {
-    for (const each of records) {
-      if (each.kind === "term") this.#store = { ...this.#store, storedTerm: each.term };
-    }
-    const { knownNodes, decisions, catalog } = this.world;
-    this.#store = { ...this.#store, knownNodes, decisions, catalog };
+    this.wires.cut(name, this.now + dialInMs);
   }
 }
 

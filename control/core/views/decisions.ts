@@ -7,7 +7,9 @@ import type { DecisionView } from "../views.ts";
 export function viewDecisions(world: World, now: EpochMs): readonly DecisionView[] {
   const { nodes, paused, scales, labels, replicas } = world.decisions;
   const models = new Set(world.catalog.catalog.models.map((each) => each.name));
-  const ofNode = (node: string) => !world.knownNodes.has(node) && !world.nodes.has(node);
+  const ofNode = (node: string) =>
+    !world.knownNodes.has(node) && !world.nodes.has(node) &&
+    !world.attached.has(node.replace(/\/[^/]*$/, ""));
   const ofModel = (model: string) => !models.has(model);
   const all: DecisionView[] = [
     ...[...nodes].map(([subject, decision]) => ({

@@ -18,6 +18,8 @@ import {
   type ShardView as WireShardView,
   ShardViewSchema,
 } from "@heddle/proto/gen/admin";
+import { encodeAttachedState } from "@heddle/proto/attached_state";
+import { AttachedViewSchema } from "@heddle/proto/gen/attach";
 import { HcaRefSchema, InventorySchema } from "@heddle/proto/gen/types";
 import { encodeNodeState } from "@heddle/proto/node_state";
 import { encodeReplicaState } from "@heddle/proto/replica_state";
@@ -25,6 +27,7 @@ import { encodeRevision } from "@heddle/proto/revision";
 import { encodeShardState } from "@heddle/proto/shard_state";
 import type { Audit } from "../../core/store_record.ts";
 import type {
+  AttachedView,
   DecisionView,
   ExplainView,
   ModelView,
@@ -36,7 +39,7 @@ import type {
 import { encodePlain } from "../encode_plain.ts";
 
 export function encodeNode(view: NodeView): WireNodeView {
-  const { inventory, lastSeenMs, ...same } = view;
+  const { inventory, lastSeenMs, attached, ...same } = view;
   return create(NodeViewSchema, {
     ...same,
     state: encodeNodeState(view.state),
@@ -45,6 +48,7 @@ export function encodeNode(view: NodeView): WireNodeView {
     operatorLabels: { ...view.operatorLabels },
     ...(inventory === undefined ? {} : { inventory: encodePlain(InventorySchema, inventory) }),
     ...(lastSeenMs === undefined ? {} : { lastSeenMs: wholeMs(lastSeenMs) }),
+    ...(attached === undefined ? {} : { attached: encodeAttached(attached) }),
   });
 }
 
@@ -58,9 +62,10 @@ export function encodeModel(view: ModelView): WireModelView {
   });
 }
 
-export function encodeReplica(view: ReplicaView): WireReplicaView {
+export function encodeReplica({ attached, ...view }: ReplicaView): WireReplicaView {
   return create(ReplicaViewSchema, {
     ...view,
+    ...(attached === undefined ? {} : { attached: encodeAttached(attached) }),
     state: encodeReplicaState(view.state),
     shards: view.shards.map(encodeShard),
     inStateMs: wholeMs(view.inStateMs),
@@ -99,6 +104,14 @@ export function encodeDecision({ decidedMs, ...same }: DecisionView): WireDecisi
 
 export function encodeAudit({ kind: _, at, ...record }: Audit): AuditRecord {
   return create(AuditRecordSchema, { atMs: wholeMs(at), ...record });
+}
+
+function encodeAttached({ state, leaseLeftMs, ...same }: AttachedView) {
+  return encodePlain(AttachedViewSchema, {
+    ...same,
+    state: encodeAttachedState(state),
+    leaseLeftMs: wholeMs(leaseLeftMs),
+  });
 }
 
 function encodeShard(view: ShardView): WireShardView {

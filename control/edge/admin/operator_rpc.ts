@@ -4,6 +4,7 @@ import { HeddleError } from "@heddle/proto/error";
 import type { AdminService } from "@heddle/proto/gen/admin";
 import type { OperatorEvent } from "../../core/event.ts";
 import type { Audit } from "../../core/store_record.ts";
+import { viewAttachedNodes, viewAttachedReplicas } from "../../core/views/attached.ts";
 import { viewDecisions } from "../../core/views/decisions.ts";
 import { viewModels } from "../../core/views/models.ts";
 import { viewNodes } from "../../core/views/nodes.ts";
@@ -66,7 +67,10 @@ export function operatorRpc(options: OperatorRpcOptions): Handlers {
 
 function nodeRpc({ by, loop }: OperatorRpcOptions) {
   const find = (action: string, name: string) =>
-    findNamed({ action, noun: "node", name }, viewNodes(loop.world(), loop.now()), (it) => it.name);
+    findNamed({ action, noun: "node", name }, [
+      ...viewNodes(loop.world(), loop.now()),
+      ...viewAttachedNodes(loop.world(), loop.now()),
+    ], (it) => it.name);
   const decide = async (event: Extract<OperatorEvent, { readonly node: string }>) => {
     find(event.kind, event.node);
     await decideChecked(loop, event, `node "${event.node}"`);
@@ -84,7 +88,8 @@ function nodeRpc({ by, loop }: OperatorRpcOptions) {
     },
     async forgetNode({ node }, context) {
       const name = by(context);
-      const { state, replicaIds } = find("forget", node);
+      const { state, replicaIds, attached } = find("forget", node);
+      if (attached !== undefined) throw notOurs("forget", node, "it is forgotten by itself");
       if (state !== "lost") throw notLost(node, state);
       await loop.dispatch({ kind: "forget_node", node, by: name });
       return { replicaIds: [...replicaIds] };
@@ -120,11 +125,18 @@ function replicaRpc({ by, loop }: OperatorRpcOptions) {
   const find = (action: string, name: string) =>
     findNamed(
       { action, noun: "replica", name },
-      viewReplicas(loop.world(), loop.now()),
+      [
+        ...viewReplicas(loop.world(), loop.now()),
+        ...viewAttachedReplicas(loop.world(), loop.now()),
+      ],
       (it) => it.replicaId,
     );
   const decide = async (event: Extract<OperatorEvent, { readonly replica: string }>) => {
-    const { state } = find(event.kind, event.replica);
+    const { state, attached } = find(event.kind, event.replica);
+    if (attached !== undefined) {
+      const instead = `take it from the routers with "drain ${event.replica}/0"`;
+      throw notOurs(event.kind, event.replica, instead);
+    }
     if (state === "stopping") throw goesAlready(event.kind, event.replica);
     await decideChecked(loop, event, `replica "${event.replica}"`);
     return { replica: encodeReplica(find(event.kind, event.replica)) };
@@ -174,6 +186,15 @@ function notLost(node: string, state: string): HeddleError {
     "failed_precondition",
     `Cannot forget node "${node}": it is ${state}. Only a lost node is forgotten: drain it, stop ` +
       "its agent, and wait until it is lost",
+  );
+}
+
+function notOurs(action: string, what: string, instead: string): HeddleError {
+  return new HeddleError(
+    "failed_precondition",
+    `Cannot ${
+      action.replaceAll("_", " ")
+    } "${what}": something else started that engine; ${instead}`,
   );
 }
 

@@ -3,19 +3,14 @@
  * key or another of theirs, and as long as before. Nobody has to visit them for that.
  */
 import type { ServiceImpl } from "@connectrpc/connect";
-import { BACKDATE_MS, type KeyPairPem, readCertificate, signRequest } from "@heddle/common/pki";
+import { BACKDATE_MS, readCertificate, signRequest } from "@heddle/common/pki";
 import { logger } from "@heddle/common/log";
 import { PEER } from "@heddle/common/rpc_server";
-import { errorText, HeddleError } from "@heddle/proto/error";
+import { HeddleError } from "@heddle/proto/error";
 import type { RenewalService } from "@heddle/proto/gen/identity";
+import { type IssuingFiles, readIssuing } from "./issuing.ts";
 
 const log = logger("control", "certificates");
-
-/** Where the key lies with which control signs. */
-export interface IssuingFiles {
-  readonly certificate_file: string;
-  readonly key_file: string;
-}
 
 export interface RenewalRpcOptions {
   readonly cluster: string;
@@ -40,7 +35,7 @@ export function renewalRpc(options: RenewalRpcOptions): ServiceImpl<typeof Renew
         );
       }
       const { hosts, notBefore, notAfter } = certificate;
-      const authority = await readIssuing(issuing);
+      const authority = await readIssuing("renew", issuing);
       const validMs = notAfter - notBefore - BACKDATE_MS;
       const leaf = await signRequest(authority, requestPem, {
         identity,
@@ -58,26 +53,4 @@ export function renewalRpc(options: RenewalRpcOptions): ServiceImpl<typeof Renew
       return { chainPem: `${leaf.trim()}\n${authority.certificatePem.trim()}\n` };
     },
   };
-}
-
-// Read for each, so that a new authority needs no restart.
-async function readIssuing(files: IssuingFiles | undefined): Promise<KeyPairPem> {
-  if (files === undefined) {
-    throw new HeddleError(
-      "failed_precondition",
-      "Cannot renew: this control has no issuing section in control.yaml; site.yml renews too",
-    );
-  }
-  try {
-    const [certificatePem, keyPem] = await Promise.all([
-      Deno.readTextFile(files.certificate_file),
-      Deno.readTextFile(files.key_file),
-    ]);
-    return { certificatePem, keyPem };
-  } catch (error) {
-    log.error("Cannot read the issuing authority", { reason: errorText(error) });
-    throw new HeddleError("failed_precondition", "Cannot renew: see control's log", {
-      cause: error,
-    });
-  }
 }

@@ -11,7 +11,7 @@ import type { Strike, World } from "../../core/world.ts";
 const REASON_CHARS_MAX = 500;
 
 /** Control's own certificate is judged by agents and routers, which ask nobody. */
-const STRIKABLE: readonly Role[] = ["agent", "router", "operator", "monitor"];
+const STRIKABLE: readonly Role[] = ["agent", "router", "operator", "monitor", "attached"];
 
 /** Why a certificate counts no more; undefined when it was not struck. */
 export function struckWhy(
