@@ -2,13 +2,14 @@
  * What monitoring.yml writes, judged by Prometheus' own promtool: targets, certificate and alert rules.
  * Skipped, with the reason, where there is no promtool or no Ansible.
  */
-import { deepEqual, equal, match } from "node:assert/strict";
+import { deepEqual, equal, match, rejects } from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
 import { identityOfSubjectAltName } from "@heddle/common/identity";
 import { ROOT } from "../../tools/repository.ts";
+import { DASHBOARDS } from "../../tools/dashboards/generate.ts";
 import { OLDEST, openToolchain } from "./toolchain.ts";
 
 const INVENTORY = `control-1 ansible_host=10.0.0.10
@@ -30,6 +31,8 @@ heddle_routers
 heddle_agents
 [heddle_monitoring]
 prom-1
+[heddle_grafana]
+prom-1
 `;
 
 const configSchema = z.object({
@@ -41,6 +44,11 @@ const configSchema = z.object({
       labels: z.record(z.string(), z.string()),
     })),
   })),
+});
+
+const providersSchema = z.object({
+  apiVersion: z.literal(1),
+  providers: z.array(z.object({ type: z.string(), options: z.object({ path: z.string() }) })),
 });
 
 const toolchain = await openToolchain(OLDEST);
@@ -69,13 +77,18 @@ Deno.test({
         heddle_prometheus_group: "root",
         heddle_prometheus_unit: "",
         heddle_prometheus_config: join(folder, "prometheus/prometheus.yml"),
+        heddle_grafana_provisioning: join(folder, "grafana/provisioning"),
+        heddle_grafana_dashboards: join(folder, "grafana/dashboards"),
+        heddle_grafana_group: "root",
+        heddle_grafana_unit: "",
         ansible_become: false,
         ansible_python_interpreter: "/usr/bin/python3",
       };
       await must([values.heddle_ctl, "ca", "init", "--cluster", "test"], {
         HEDDLE_CA: values.heddle_ca_folder,
       });
-      const play = () =>
+      await Deno.mkdir(join(values.heddle_grafana_provisioning, "dashboards"), { recursive: true });
+      const play = (...args: readonly string[]) =>
         must([
           join("bin" in toolchain ? toolchain.bin : "", "ansible-playbook"),
           "--inventory",
@@ -83,9 +96,14 @@ Deno.test({
           "--extra-vars",
           JSON.stringify(values),
           "monitoring.yml",
+          ...args,
         ], { ANSIBLE_NOCOLOR: "1" });
+      match(await play("--check"), /prom-1 .*failed=0/, "a check passes where nothing is yet");
+      await rejects(Deno.stat(values.heddle_prometheus_folder), Deno.errors.NotFound);
+      await rejects(Deno.stat(values.heddle_grafana_dashboards), Deno.errors.NotFound);
       await play();
       match(await play(), /prom-1 .*changed=0/, "a second run changes nothing");
+      await providesDashboards(values);
       await must(["promtool", "check", "config", values.heddle_prometheus_config]);
       await must([
         "promtool",
@@ -115,6 +133,26 @@ Deno.test({
     }
   },
 });
+
+/** Grafana is told of a folder, and every dashboard is in it. */
+async function providesDashboards(
+  { heddle_grafana_provisioning, heddle_grafana_dashboards }: {
+    readonly heddle_grafana_provisioning: string;
+    readonly heddle_grafana_dashboards: string;
+  },
+): Promise<void> {
+  const file = join(heddle_grafana_provisioning, "dashboards/heddle.yaml");
+  const { providers } = providersSchema.parse(parse(await Deno.readTextFile(file)));
+  deepEqual(providers.map(({ type, options }) => [type, options.path]), [
+    ["file", heddle_grafana_dashboards],
+  ]);
+  const titles: string[] = [];
+  for await (const { name } of Deno.readDir(heddle_grafana_dashboards)) {
+    const text = await Deno.readTextFile(join(heddle_grafana_dashboards, name));
+    titles.push(z.object({ title: z.string() }).parse(JSON.parse(text)).title);
+  }
+  deepEqual(titles.sort(), DASHBOARDS.map(({ title }) => title).sort());
+}
 
 async function must(
   argv: readonly string[],
