@@ -472,10 +472,10 @@ Deno.test("reconcile() wakes a sleeping model when it is asked for, and lets it 
 Deno.test("reconcile() sends a lost command again, and takes a stale answer as a reason to renew it", () => {
   const sim = fleet([small()], [{}]);
   sim.run(1_000);
-  sim.loss = 1;
+  sim.wires.loss = 1;
   sim.dispatch({ kind: "scale", model: "m", replicas: 2, by: "ops", reason: "" });
   sim.run(2_000);
-  sim.loss = 0;
+  sim.wires.loss = 0;
   const sent = of(sim).flatMap((replica) => replica.shards).find((shard) =>
     shard.status === undefined
   );

@@ -117,6 +117,20 @@ export const MUTATIONS: readonly Mutation[] = [
     }],
   },
   {
+    name: "ignore_labels",
+    invariant: "selected_node",
+    edits: [{ file: "placing/fits.ts", find: "if (have !== want) {", put: 'if (have === "") {' }],
+  },
+  {
+    name: "forget_operators_labels",
+    invariant: "selected_node",
+    edits: [{
+      file: "placing/candidate.ts",
+      find: "labels: { ...inventory.labels, ...world.decisions.labels.get(node.name) },",
+      put: "labels: inventory.labels,",
+    }],
+  },
+  {
     name: "fail_the_unreachable",
     invariant: "healthy_kept",
     edits: [{

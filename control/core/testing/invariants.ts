@@ -19,6 +19,8 @@ export type Invariant =
   | "one_class"
   /** Nothing new starts on a node that is closed, silent or not there, nor on a broken GPU. */
   | "schedulable_node"
+  /** Nothing new starts on a node without the labels that the profile selects by. */
+  | "selected_node"
   /** Nothing new starts while known nodes may still say what they run. */
   | "settled_first"
   /** What was called something is never something else under that name. */
@@ -81,6 +83,8 @@ export class Invariants {
     if (missing.length > 0) {
       this.#report("settled_first", `${shard} starts before ${missing.length} nodes are heard`);
     }
+    const label = ledger.unselected(command);
+    if (label !== undefined) this.#report("selected_node", `${shard} on ${name}, without ${label}`);
     if (!first.ofReplica) return;
     const why = ledger.whyClosed(name, now);
     if (why !== undefined) this.#report("schedulable_node", `${shard} on ${name}, which ${why}`);

@@ -4,15 +4,26 @@
  */
 import type { Plain } from "@heddle/proto/plain";
 import type { ShardSpec } from "@heddle/proto/gen/types";
-import type { Catalog, Model } from "../catalog.ts";
+import { type Catalog, EMPTY_CATALOG, type Model } from "../catalog.ts";
 import { fingerprint } from "../catalog/fingerprint.ts";
 import type { Event } from "../event.ts";
 import type { EpochMs, NodeId, ReplicaId, ShardId } from "../ids.ts";
 import type { StartShard } from "../plan.ts";
 import type { Timings } from "../timings.ts";
+import type { Remembered } from "../world.ts";
+import type { FakeNode } from "./fake_node.ts";
 
 /** A pass may look a little later than this ledger. */
 const SLACK_MS = 500;
+
+type Labels = Readonly<Record<string, string>>;
+
+/** What control may choose nodes by. Replaced as a whole, so that it can be kept. */
+interface Choice {
+  readonly catalog: Catalog;
+  /** Labels that operators put on nodes. */
+  readonly labels: ReadonlyMap<NodeId, Labels>;
+}
 
 export class Ledger {
   /** When the last fault was injected. */
@@ -29,23 +40,30 @@ export class Ledger {
   readonly #shards = new Map<ShardId, string>();
   /** Every replica that was ever started, with its model. */
   readonly #replicas = new Map<ReplicaId, string>();
+  /** What each replica was placed by. */
+  readonly #choices = new Map<ReplicaId, Choice>();
+  readonly #nodes: readonly FakeNode[];
+  #choice: Choice = { catalog: EMPTY_CATALOG, labels: new Map() };
   #everything = false;
   #startedAt: EpochMs = 0;
   #unheard = new Set<NodeId>();
 
-  constructor(timings: Timings) {
+  constructor(timings: Timings, nodes: readonly FakeNode[]) {
     this.#timings = timings;
+    this.#nodes = nodes;
   }
 
-  /** Control began anew, remembering these nodes and the closed ones among them. */
-  began(now: EpochMs, known: Iterable<NodeId>, closed: Iterable<NodeId>): void {
+  /** Control began anew with what was stored. */
+  began(now: EpochMs, { knownNodes, decisions, catalog }: Remembered): void {
     this.#startedAt = now;
-    this.#unheard = new Set(known);
+    this.#unheard = new Set(knownNodes);
+    this.#choice = { catalog: catalog.catalog, labels: decisions.labels };
+    this.scales(catalog.catalog);
     this.#connected.clear();
     this.#heardAt.clear();
     this.#bad.clear();
     this.#closed.clear();
-    for (const node of closed) this.#closed.add(node);
+    for (const node of decisions.nodes.keys()) this.#closed.add(node);
   }
 
   /** Control was given an event. */
@@ -78,8 +96,15 @@ export class Ledger {
       case "uncordon":
         this.#closed.delete(event.node);
         return;
+      case "label":
+        return this.#label(
+          event.node,
+          { ...this.#choice.labels.get(event.node), ...event.set },
+          event,
+        );
       case "forget_node":
         if (this.#connected.has(event.node)) return;
+        this.#label(event.node, {}, { remove: [] });
         this.#unheard.delete(event.node);
         this.#closed.delete(event.node);
         return;
@@ -123,7 +148,33 @@ export class Ledger {
         prints(model) === prints(after);
       if (!same) this.excuseModel(model.name);
     }
+    this.#choice = { ...this.#choice, catalog: next };
     this.scales(next);
+  }
+
+  /** Control places a replica: from here on it may be started where it was placed. */
+  placed(replica: ReplicaId): void {
+    this.#choices.set(replica, this.#choice);
+  }
+
+  /** The node's own labels, under those that operators put on it. */
+  labelsOf(node: NodeId, { labels }: Pick<Choice, "labels"> = this.#choice): Labels {
+    const own = this.#nodes.find(({ name }) => name === node)?.shape.labels;
+    return { ...own, ...labels.get(node) };
+  }
+
+  /** What the node lacked of the profile's selector when the replica was placed; undefined: nothing. */
+  unselected({ replica, node, spec }: StartShard): string | undefined {
+    const choice = this.#choices.get(replica) ?? this.#choice;
+    const profile = choice.catalog.models.find(({ name }) => name === spec.model)?.profiles
+      .find(({ name }) => name === spec.profile);
+    return lacking(profile?.node_selector ?? {}, this.labelsOf(node, choice));
+  }
+
+  #label(node: NodeId, next: Labels, { remove }: { readonly remove: readonly string[] }): void {
+    const kept = Object.entries(next).filter(([key]) => !remove.includes(key));
+    const labels = new Map(this.#choice.labels).set(node, Object.fromEntries(kept));
+    this.#choice = { ...this.#choice, labels };
   }
 
   /** What scales on demand is stopped when there is none. */
@@ -177,6 +228,12 @@ export class Ledger {
   knownBad(node: NodeId, gpu: number): boolean {
     return this.#bad.get(node)?.has(gpu) === true;
   }
+}
+
+/** The first label that is wanted and not there, as an operator writes it. */
+export function lacking(selector: Labels, labels: Labels): string | undefined {
+  const missing = Object.entries(selector).find(([key, value]) => labels[key] !== value);
+  return missing?.join("=");
 }
 
 function prints(model: Model): string {

@@ -1,8 +1,9 @@
 /** A whole run of a scenario, and what is wrong at its end. */
 import type { FakeNode, FakeShard } from "./fake_node.ts";
+import { lacking } from "./ledger.ts";
 import { scenario } from "./scenario.ts";
 import { SIM_TIMINGS, type Simulation } from "./simulation.ts";
-import { trouble } from "./trouble.ts";
+import { relabel, trouble } from "./trouble.ts";
 
 /** How long faults come. */
 const TROUBLE_MS = 300_000;
@@ -18,6 +19,7 @@ export const QUIET_MS = 2 * SIM_TIMINGS.lostMs + 2 * SIM_TIMINGS.backoff.maxMs +
 export function liveThrough(seed: number, nodesMax: number): Simulation {
   const lived = scenario(seed, nodesMax);
   const { sim } = lived;
+  for (const node of sim.nodes.keys()) if (sim.random.chance(0.4)) relabel(sim, node);
   // Until there is a newer one, what is restored knows of no node.
   if (!lived.gentle) sim.backUp();
   sim.run(40_000);
@@ -72,12 +74,13 @@ function wrongLists(
   return wrong;
 }
 
-/** Brute force: some set of nodes of one fabric and class has the GPUs and ports free. */
+/** Brute force: some set of nodes of one fabric and class has the labels, GPUs and ports. */
 function roomFor(sim: Simulation, name: string): boolean {
   const model = sim.world.catalog.catalog.models.find((each) => each.name === name);
   return (model?.profiles ?? []).some((profile) => {
     const nodes = [...sim.nodes.values()].filter((node) =>
       node.shape.gpuClass === profile.gpu_class &&
+      lacking(profile.node_selector, sim.ledger.labelsOf(node.name)) === undefined &&
       freeGpus(node) >= profile.gpus_per_node &&
       node.running().length < (node.shape.portBlocks ?? 0)
     );

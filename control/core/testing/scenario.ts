@@ -6,6 +6,11 @@ import { type Random, randomOf } from "./random.ts";
 import { Simulation } from "./simulation.ts";
 
 const CLASSES = ["h100-80g", "a100-80g", "l40s-48g"] as const;
+/** What nodes are labelled with, and profiles select by. */
+export const LABELS: Readonly<Record<string, readonly string[]>> = {
+  zone: ["a", "b"],
+  rack: ["r1", "r2", "r3"],
+};
 const FABRICS = ["ib-a", "ib-b", "ib-c", undefined] as const;
 
 export interface Scenario {
@@ -49,7 +54,17 @@ function randomShape(random: Random, classes: readonly string[]): NodeShape {
     cliqueSize: random.pick([0, 2, 4, 8]),
     ...(fabric === undefined ? {} : { fabric, hcas: random.pick([4, 4, 8]) }),
     portBlocks: random.pick([2, 4, 40]),
+    labels: randomLabels(random, 0.6),
   };
+}
+
+/** Each key with that probability. */
+export function randomLabels(
+  random: Random,
+  probability: number,
+): Readonly<Record<string, string>> {
+  const entries = Object.entries(LABELS).filter(() => random.chance(probability));
+  return Object.fromEntries(entries.map(([key, values]) => [key, random.pick(values)]));
 }
 
 export interface CatalogOptions {
@@ -82,6 +97,7 @@ export function randomCatalog(random: Random, count: number, options: CatalogOpt
         args: random.chance(0.5) ? ["--max-model-len", "4096"] : [],
         startup_timeout: "2m",
         priority: random.int(0, 1),
+        node_selector: randomLabels(random, 0.12),
       })),
     };
   });

@@ -1,7 +1,7 @@
 /** Random faults for a while; then everything is mended and left alone. */
 import { reach } from "../facts/node_state.ts";
 import type { Catalog } from "../catalog.ts";
-import { randomCatalog, type Scenario } from "./scenario.ts";
+import { LABELS, randomCatalog, randomLabels, type Scenario } from "./scenario.ts";
 import type { Simulation } from "./simulation.ts";
 
 const BY = "test";
@@ -25,6 +25,7 @@ const GENTLE: readonly Fault[] = [
   ({ sim }) => restartRouter(sim),
   ({ sim }, node) => sim.dispatch({ kind: "cordon", node, by: BY, reason: "" }),
   ({ sim }, node) => sim.dispatch({ kind: "uncordon", node, by: BY }),
+  ({ sim }, node) => relabel(sim, node),
   ({ sim }, node) => breakGpu(sim, node),
   ({ sim }, node) => doubtOne(sim, node),
   ({ sim }) => reweigh(sim),
@@ -59,8 +60,8 @@ export function trouble(scenario: Scenario, ms: number): void {
   const { sim, gentle } = scenario;
   const { random } = sim;
   const nodes = [...sim.nodes.keys()];
-  sim.loss = random.pick([0, 0.05, 0.3]);
-  sim.late = random.pick([0, 0, 0.05]);
+  sim.wires.loss = random.pick([0, 0.05, 0.3]);
+  sim.wires.late = random.pick([0, 0, 0.05]);
   for (const end = sim.now + ms; sim.now < end;) {
     sim.run(random.int(500, 15_000));
     random.pick(gentle ? GENTLE : ROUGH)(scenario, random.pick(nodes));
@@ -71,8 +72,8 @@ export function trouble(scenario: Scenario, ms: number): void {
 
 function mend({ sim, curses }: Scenario): void {
   sim.say("everything is mended");
-  sim.loss = 0;
-  sim.late = 0;
+  sim.wires.loss = 0;
+  sim.wires.late = 0;
   sim.diesAfter = undefined;
   curses.crash.clear();
   curses.slow.clear();
@@ -102,6 +103,14 @@ function restartRouter(sim: Simulation): void {
   if (!router.cutOff && sim.random.chance(0.5)) {
     sim.dispatch({ kind: "router_gone", router: router.name });
   }
+}
+
+/** An operator puts labels on a node and takes some off. Nothing that runs is touched by it. */
+export function relabel(sim: Simulation, node: string): void {
+  const set = randomLabels(sim.random, 0.5);
+  const remove = Object.keys(LABELS).filter((key) => !(key in set) && sim.random.chance(0.5));
+  sim.say(`${node} is labelled ${JSON.stringify(set)}, and no more with ${remove.join()}`);
+  sim.dispatch({ kind: "label", node, set, remove, by: BY });
 }
 
 function breakGpu(sim: Simulation, name: string): void {
@@ -160,7 +169,7 @@ function editCatalog(scenario: Scenario): void {
 
 /** What no engine has to be touched for. */
 function reweigh(sim: Simulation): void {
-  sim.say("weights and priorities are edited");
+  sim.say("weights, priorities and selectors are edited");
   sim.apply({
     models: sim.world.catalog.catalog.models.map((model) => ({
       ...model,
@@ -169,6 +178,7 @@ function reweigh(sim: Simulation): void {
         ...profile,
         weight: sim.random.int(1, 5),
         priority: sim.random.int(0, 2),
+        node_selector: randomLabels(sim.random, 0.12),
       })),
     })),
   });
