@@ -27,7 +27,25 @@ const HELP_MS_MAX = 5_000;
 /** Where nvidia-smi usually is; the agent's permission set names the same. */
 const NVIDIA_SMI = ["/usr/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi"] as const;
 
+/** The launcher starts heddle-attach for these; who started this program itself is told so. */
+const elsewhere = (word: string) => () => {
+  throw new HeddleError(
+    "invalid_input",
+    `Cannot ${word} here: that is a program of its own, beside this one. Start heddle-attach ${word}`,
+  );
+};
+
 const COMMANDS = {
+  attach: {
+    usage: "",
+    purpose: "tell control of an engine that something else started; see docs/attach.md",
+    flags: elsewhere("attach"),
+  },
+  script: {
+    usage: "wrapper|sidecar|prelude",
+    purpose: "print the shell script that brings it to a rented box",
+    flags: elsewhere("script"),
+  },
   inventory: {
     usage: "[-o table|json] [--no-gpu] [--capture DIR] [--replay DIR] [FLAGS]",
     purpose: "print what this node has, and exit; needs no control and no file",

@@ -29,6 +29,10 @@ export function launcherText(program: Program, grants: Grants, form: LauncherFor
     ...comment(program, form),
     'self=$(readlink -f "$0")',
     "root=${self%/*/*}",
+    ...(program.hands === undefined ? [] : [
+      `case "\${1:-}" in ${program.hands.words.join(" | ")}) ` +
+      `exec "$root/bin/${program.hands.to}" "$@" ;; esac`,
+    ]),
     `set -- "$root/${entry}" "$@"`,
     ...changes.flatMap((change) => choose(change, set, form)),
     ...(program.moves === "state" ? [LOG_FILE] : []),
@@ -55,8 +59,9 @@ function comment(program: Program, form: LauncherForm): readonly string[] {
   }
   if (program.moves === "ctl") {
     lines.push(
-      "HEDDLE_CTL_CONFIG names another configuration file. `ca` alone may write, and only into",
-      "HEDDLE_CA, the folder of the authority, and HEDDLE_TLS, that of one certificate. `plan`,",
+      "HEDDLE_CTL_CONFIG names another configuration file. `ca` may write into HEDDLE_CA, the folder",
+      "of the authority, and HEDDLE_TLS, that of one certificate, and `config use` where its",
+      "configuration is; nothing else may. `plan`,",
       "`apply`, `doctor` and `bench` may also read the files that they are given, and all of them the",
       "operator's token that --token-file or HEDDLE_TOKEN_FILE names.",
     );
@@ -73,7 +78,12 @@ function comment(program: Program, form: LauncherForm): readonly string[] {
       "it may read, separated by commas, HEDDLE_INSTALL_UV the uv that it may run.",
     );
   }
-  if (program.runsNvidiaSmi) {
+  if (program.moves === "token") {
+    lines.push(
+      "HEDDLE_JOIN_TOKEN_FILE names the one file that it may read. HEDDLE_NVIDIA_SMI names the",
+      "nvidia-smi that it may run, several separated by commas.",
+    );
+  } else if (program.runsNvidiaSmi) {
     lines.push(
       "HEDDLE_NVIDIA_SMI names the nvidia-smi that it may run, several separated by commas. Engines",
       "are only ever started through heddle-shim or by systemd.",
@@ -124,6 +134,15 @@ const FETCH_MOVES: Change = {
   }],
 };
 
+const TOKEN_MOVES: Change = {
+  kinds: ["read"],
+  before: [],
+  cases: [{
+    when: '-n "${HEDDLE_JOIN_TOKEN_FILE:-}"',
+    flags: '--allow-read="$HEDDLE_JOIN_TOKEN_FILE"',
+  }],
+};
+
 function changesOf(program: Program, set: PermissionSet): readonly Change[] {
   const changes: Change[] = [];
   if (program.moves === "state") {
@@ -139,6 +158,7 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
   }
   if (program.moves === "fetch") changes.push(FETCH_MOVES);
   if (program.moves === "install") changes.push(...INSTALL_MOVES);
+  if (program.moves === "token") changes.push(TOKEN_MOVES);
   if (program.moves === "ctl") {
     const others = inQuotes(listed(set, "read").map((path) => `,${path}`).join(""));
     changes.push({
@@ -148,6 +168,8 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
         'may="${HEDDLE_CA:-$config/ca}${HEDDLE_TLS:+,$HEDDLE_TLS}"',
         // These two of them ask control.
         'case "${2:-} ${3:-}" in "ca strike" | "ca struck") asks=1 ;; *) asks= ;; esac',
+        "configs=$config",
+        '[ -z "${HEDDLE_CTL_CONFIG:-}" ] || configs=$(dirname "$HEDDLE_CTL_CONFIG")',
         "token=${HEDDLE_TOKEN_FILE:-}",
         "last=",
         'for each in "$@"; do',
@@ -166,6 +188,11 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
         "esac",
       ],
       cases: [
+        {
+          // The files themselves say which of them is used, and only it is written.
+          when: '"${2:-} ${3:-}" = "config use"',
+          flags: ["read", "write"].map((kind) => `--allow-${kind}="$configs${others}"`).join(" "),
+        },
         {
           // The authority's folder and that of one certificate, and nothing else. $1 is the entry.
           when: '"${2:-}$asks" = ca',

@@ -11,15 +11,32 @@ export interface Program {
   readonly what: string;
   /**
    * How the environment changes which files it may touch: `state` by HEDDLE_STATE and HEDDLE_READ,
-   * `ctl` by where the operator's configuration is, `fetch` and `install` by what their starter says.
+   * `ctl` by where the operator's configuration is, `fetch` and `install` by what their starter says,
+   * `token` by HEDDLE_JOIN_TOKEN_FILE.
    */
-  readonly moves: "state" | "ctl" | "fetch" | "install" | "nothing";
+  readonly moves: "state" | "ctl" | "fetch" | "install" | "token" | "nothing";
   /** Whether HEDDLE_NVIDIA_SMI names what it may run in the place of the usual nvidia-smi. */
   readonly runsNvidiaSmi: boolean;
+  /** First words that another program's launcher is started for, in its place. */
+  readonly hands?: { readonly words: readonly string[]; readonly to: string };
 }
 
 export const PROGRAMS: readonly Program[] = [
-  { ...named("agent"), what: "the agent", moves: "state", runsNvidiaSmi: true },
+  {
+    ...named("agent"),
+    what: "the agent",
+    moves: "state",
+    runsNvidiaSmi: true,
+    hands: { words: ["attach", "script"], to: "heddle-attach" },
+  },
+  {
+    room: "attach",
+    folder: "agent/attach",
+    name: "heddle-attach",
+    what: "the agent beside an engine that something else started",
+    moves: "token",
+    runsNvidiaSmi: true,
+  },
   { ...named("control"), what: "control", moves: "state", runsNvidiaSmi: false },
   { ...named("router"), what: "the router", moves: "state", runsNvidiaSmi: false },
   { ...named("sim"), what: "the simulated engine", moves: "nothing", runsNvidiaSmi: false },
