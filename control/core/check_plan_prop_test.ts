@@ -6,6 +6,7 @@ import { observe } from "./observing/observe.ts";
 import type { Action, PlaceReplica, Plan } from "./plan.ts";
 import { reconcile } from "./reconcile.ts";
 import { modelOf, type NodeShape, T0, worldWith } from "./testing/builders.ts";
+import { casesOf } from "./testing/random.ts";
 import type { Node, World } from "./world.ts";
 
 type Shard = PlaceReplica["shards"][number];
@@ -178,7 +179,7 @@ Deno.test("checkPlan() passes what reconcile() plans, and names the rule that a 
         ok(found.includes(rule), `${rule} is not among ${found.join(", ") || "nothing"}`);
       },
     ),
-    { numRuns: 2_000 },
+    casesOf(2_000),
   );
   ok(broken >= 1_000, `only ${broken} plans could be broken`);
 });

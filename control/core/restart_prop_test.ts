@@ -6,6 +6,7 @@ import { isCommand, reconcile } from "./reconcile.ts";
 import { record } from "./deciding/record.ts";
 import { catalog } from "./testing/builders.ts";
 import { FakeNode } from "./testing/fake_node.ts";
+import { casesOf } from "./testing/random.ts";
 import { Simulation } from "./testing/simulation.ts";
 import { startWorld, type World } from "./world.ts";
 
@@ -84,7 +85,7 @@ Deno.test("a new control that hears from every node starts nothing and stops not
         equal(world.term > sim.world.term, true);
       },
     ),
-    { numRuns: 1_000 },
+    casesOf(1_000),
   );
 });
 
@@ -129,5 +130,6 @@ Deno.test("registering again changes nothing that a plan would act on", () => {
       deepEqual(reconcile(world, sim.now).actions.filter(isCommand), []);
       equal(world.term, sim.world.term);
     }),
+    casesOf(1_000),
   );
 });

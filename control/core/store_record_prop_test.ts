@@ -4,6 +4,7 @@ import type { OperatorEvent } from "./event.ts";
 import { observe } from "./observing/observe.ts";
 import { type StoreRecord, storeRecords } from "./store_record.ts";
 import { modelOf, registered, T0, worldWith } from "./testing/builders.ts";
+import { casesOf } from "./testing/random.ts";
 import type { Decisions, World } from "./world.ts";
 
 const node = fc.constantFrom("n1", "n2");
@@ -132,6 +133,6 @@ Deno.test("storeRecords() keeps every operator's decision, as the world has it",
       const back = observe(world, registered("n1"), T0 + 100);
       deepEqual(back.decisions, world.decisions);
     }),
-    { numRuns: 1_000 },
+    casesOf(1_000),
   );
 });

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { observe } from "../observing/observe.ts";
 import { applyStep, draftOf } from "../deciding/draft.ts";
 import { modelOf, T0, world } from "../testing/builders.ts";
+import { casesOf } from "../testing/random.ts";
 import type { World } from "../world.ts";
 import { scaleStep } from "./scaling.ts";
 
@@ -56,7 +57,7 @@ function heard(so: World, waiting: number, at: number): World {
   }, at);
 }
 
-const RUNS = { numRuns: 1_000 };
+const RUNS = casesOf(1_000);
 
 Deno.test("scaleStep() stays within bounds, and takes nothing away in silence", () => {
   fc.assert(

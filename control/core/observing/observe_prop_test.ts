@@ -9,6 +9,7 @@ import { publish } from "../publish.ts";
 import { reconcile } from "../reconcile.ts";
 import { storeRecords } from "../store_record.ts";
 import { modelOf, registered, T0, world } from "../testing/builders.ts";
+import { casesOf } from "../testing/random.ts";
 import { explainModel } from "../views/explain.ts";
 import { viewModels } from "../views/models.ts";
 import { viewNodes } from "../views/nodes.ts";
@@ -16,6 +17,8 @@ import { viewReplicas } from "../views/replicas.ts";
 import { viewRouters } from "../views/routers.ts";
 import type { World } from "../world.ts";
 import { observe } from "./observe.ts";
+
+const RUNS = casesOf(1_000);
 
 const MODELS = [
   modelOf({ name: "a", scaling: { min: 1, max: 3 } }),
@@ -176,7 +179,7 @@ Deno.test("no history of events makes a plan that checkPlan() refuses", () => {
     fc.property(history, (steps) => {
       live(steps, (so, now) => deepEqual(checkPlan(so, reconcile(so, now), now), []));
     }),
-    { numRuns: 1_000 },
+    RUNS,
   );
 });
 
@@ -190,7 +193,7 @@ Deno.test("every view can be made of any world", () => {
         for (const { name } of viewModels(so, now)) explainModel(so, name, now);
       });
     }),
-    { numRuns: 300 },
+    RUNS,
   );
 });
 
@@ -203,7 +206,7 @@ Deno.test("observe() gives the same world for a tick, and for what it knows noth
         equal(observe(so, { kind: "wake", model: "never-heard-of" }, now), so);
       });
     }),
-    { numRuns: 200 },
+    RUNS,
   );
 });
 
@@ -221,5 +224,6 @@ Deno.test("observe() never lowers the term, and each rise is stored", () => {
         so = next;
       }
     }),
+    RUNS,
   );
 });

@@ -1,12 +1,13 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import fc from "fast-check";
 import { firstProfile, modelOf, type NodeShape, T0, worldWith } from "../testing/builders.ts";
+import { casesOf } from "../testing/random.ts";
 import { candidates, withShard } from "./candidate.ts";
 import { place, type Placed } from "./place.ts";
 import { specsOf } from "./spec.ts";
 
 const NOTHING = { stopTimeoutMs: 0, weightsVersion: "" };
-const RUNS = { numRuns: 1_000 };
+const RUNS = casesOf(1_000);
 
 const shape: fc.Arbitrary<NodeShape> = fc.record({
   gpus: fc.integer({ min: 0, max: 8 }),
@@ -120,6 +121,6 @@ Deno.test("place(), asked until it says no, never gives a GPU or a port twice", 
         }
       }
     }),
-    { numRuns: 300 },
+    RUNS,
   );
 });

@@ -1,4 +1,14 @@
-/** Chance that repeats: the same seed gives the same run. */
+/** Chance that repeats: the same seed gives the same run. And how often it is tried. */
+
+/**
+ * How many cases a property is tried with: `normal`, or as many as HEDDLE_TEST_CASES says where that
+ * is more. Throws for what is no number.
+ */
+export function casesOf(normal: number): { readonly numRuns: number } {
+  const wanted = Deno.env.get("HEDDLE_TEST_CASES") ?? "";
+  if (!/^\d*$/.test(wanted)) throw new TypeError(`HEDDLE_TEST_CASES is ${wanted}: want a number`);
+  return { numRuns: Math.max(normal, Number(wanted)) };
+}
 
 export interface Random {
   /** A number of [0, 1). */
