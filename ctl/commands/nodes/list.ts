@@ -2,6 +2,7 @@
 import { formatDurationMs } from "@heddle/common/duration";
 import { type NodeView, NodeViewSchema } from "@heddle/proto/gen/admin";
 import { decodeNodeState } from "@heddle/proto/node_state";
+import { attachedCards, attachedOn, attachedState } from "../attach/words.ts";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { listCommand } from "../../command.ts";
 import { type Listing, visible } from "../../table.ts";
@@ -23,9 +24,16 @@ export function nodeListing(nodes: readonly NodeView[]): Listing<NodeView> {
     record: (node) => toRecord(NodeViewSchema, node),
     columns: [
       { title: "NODE", cell: (node) => node.name },
-      { title: "STATE", cell: (node) => decodeNodeState(node.state) },
-      { title: "GPUS FREE", cell: freeGpus },
-      { title: "CLASSES", cell: (node) => counted(node.inventory?.gpus.map((g) => g.gpuClass)) },
+      {
+        title: "STATE",
+        cell: (node) => attachedState(node.attached) ?? decodeNodeState(node.state),
+      },
+      { title: "GPUS FREE", cell: (node) => attachedCards(node.attached) ?? freeGpus(node) },
+      {
+        title: "CLASSES",
+        cell: (node) =>
+          attachedOn(node.attached) ?? counted(node.inventory?.gpus.map((g) => g.gpuClass)),
+      },
       { title: "FABRICS", cell: fabricsOf },
       { title: "REPLICAS", cell: (node) => String(node.replicaIds.length) },
       { title: "LAST SEEN", cell: lastSeen },

@@ -4,6 +4,7 @@ import { formatDurationMs } from "@heddle/common/duration";
 import { type ReplicaView, ReplicaViewSchema, type ShardView } from "@heddle/proto/gen/admin";
 import type { ShardUsage } from "@heddle/proto/gen/types";
 import { decodeReplicaState } from "@heddle/proto/replica_state";
+import { attachedOn, attachedState } from "../attach/words.ts";
 import { decodeShardState } from "@heddle/proto/shard_state";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import {
@@ -61,7 +62,10 @@ export function replicaListing(
       { title: "REPLICA", cell: (replica) => replica.replicaId },
       { title: "MODEL", cell: (replica) => replica.model },
       { title: "PROFILE", cell: (replica) => replica.profile },
-      { title: "STATE", cell: (replica) => decodeReplicaState(replica.state) },
+      {
+        title: "STATE",
+        cell: (replica) => attachedState(replica.attached) ?? decodeReplicaState(replica.state),
+      },
       { title: "FOR", cell: (replica) => formatDurationMs(Number(replica.inStateMs)) },
       { title: "NODES", cell: (replica) => replica.shards.map(shardPlace).join(", ") },
       { title: "IN FLIGHT", cell: (replica) => replica.inFlight?.toString() ?? "unknown" },
@@ -113,5 +117,7 @@ function reasonOf(replica: ReplicaView): string {
       [shard.reason, shard.message, shard.progress].filter((t) => t !== "").join(": ")
     )
     .filter((text) => text !== "");
-  return [replica.reason, ...shards].filter((text) => text !== "").join("; ");
+  return [attachedOn(replica.attached) ?? "", replica.reason, ...shards].filter((text) =>
+    text !== ""
+  ).join("; ");
 }
