@@ -30,7 +30,9 @@ export type JsonFault =
   | "not_object"
   /** Two members of one name, plain or escaped: two readers could each take another. */
   | "duplicate_key"
-  | "too_deep";
+  | "too_deep"
+  /** More arrays, objects and members than any request needs. */
+  | "too_many";
 
 export interface JsonInvalid {
   readonly kind: "invalid";

@@ -1,6 +1,7 @@
 /** Reads a JSON body once, for everything that the router wants to know of it. */
 import { quickObject } from "../json_quick.ts";
 import { type JsonInvalid, type JsonObject, scanObject } from "../json_scan.ts";
+import { beyondBounds } from "./json_bounds.ts";
 
 export interface JsonBody {
   readonly kind: "body";
@@ -24,6 +25,8 @@ const RUN_CHARS_MIN = 1_024;
 
 /** What was left out is not checked to be free of control characters; engines will. */
 export function readJsonBody(bytes: Uint8Array): JsonBody | JsonInvalid {
+  const beyond = beyondBounds(bytes);
+  if (beyond !== undefined) return beyond;
   const json = utf8.decode(bytes);
   const { text, data, attachments } = withoutData(json);
   const value = parsed(text);

@@ -1,0 +1,68 @@
+/**
+ * Bounds for a body before any parser sees it. Objects take some twenty times the memory of their
+ * text, and nesting more: one body of the largest size would take gigabytes and hold up every
+ * other request for seconds.
+ */
+import type { JsonInvalid } from "../json_scan.ts";
+
+/** Deeper than any schema or template nests. */
+const DEPTH_MAX = 256;
+/** Arrays, objects and members together. A conversation of ten thousand turns has some 100,000. */
+const PARTS_MAX = 2 ** 20;
+/** Smaller bodies can do no harm, and are nearly all of them: whoever parses them counts levels too. */
+const HARMLESS_BYTES = 16_384;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+
+/** What is beyond the bounds; undefined for text within them, which may be anything but JSON. */
+export function beyondBounds(bytes: Uint8Array): JsonInvalid | undefined {
+  if (bytes.length <= HARMLESS_BYTES) return undefined;
+  let depth = 0;
+  let parts = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    switch (bytes[at]) {
+      case QUOTE:
+        at = lastOfString(bytes, at);
+        break;
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        if (++depth > DEPTH_MAX) {
+          return invalid("too_deep", at, `Nested more than ${DEPTH_MAX} levels deep`);
+        }
+        if (++parts > PARTS_MAX) return tooMany(at);
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        depth--;
+        break;
+      case COLON:
+        if (++parts > PARTS_MAX) return tooMany(at);
+    }
+  }
+  return undefined;
+}
+
+/** The quote that ends the string which begins at `start`, or the end of the text. */
+function lastOfString(bytes: Uint8Array, start: number): number {
+  for (let at = bytes.indexOf(QUOTE, start + 1); at >= 0; at = bytes.indexOf(QUOTE, at + 1)) {
+    let backslashes = 0;
+    while (bytes[at - 1 - backslashes] === BACKSLASH) backslashes++;
+    // An even number of them are themselves escaped.
+    if (backslashes % 2 === 0) return at;
+  }
+  return bytes.length;
+}
+
+function tooMany(offset: number): JsonInvalid {
+  return invalid("too_many", offset, `More than ${PARTS_MAX} arrays, objects and members`);
+}
+
+function invalid(reason: JsonInvalid["reason"], offset: number, what: string): JsonInvalid {
+  return { kind: "invalid", reason, offset, detail: `${what} at byte ${offset}` };
+}
