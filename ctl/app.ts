@@ -2,6 +2,7 @@
 import { buildApplication, buildRouteMap, text_en } from "@stricli/core";
 import { errorText } from "@heddle/proto/error";
 import { VERSION } from "@heddle/common/version";
+import { createJoinToken } from "./commands/attach/join_token.ts";
 import { init } from "./commands/ca/init.ts";
 import { issue } from "./commands/ca/issue.ts";
 import { rotate } from "./commands/ca/rotate.ts";
@@ -15,10 +16,16 @@ import { apply } from "./commands/catalog/apply.ts";
 import { plan } from "./commands/catalog/plan.ts";
 import { showCatalog } from "./commands/catalog/show.ts";
 import { listDecisions } from "./commands/decisions.ts";
-import { bench } from "./commands/bench_model.ts";
+import { bench } from "./commands/capacity/bench_model.ts";
+import { capacity } from "./commands/capacity/capacity.ts";
+import { listContexts } from "./commands/config/list.ts";
+import { showContext } from "./commands/config/show.ts";
+import { selectContext } from "./commands/config/use.ts";
 import { doctor } from "./commands/doctor.ts";
 import { listEngines } from "./commands/engines.ts";
 import { explain } from "./commands/explain.ts";
+import { events } from "./commands/live/events.ts";
+import { top } from "./commands/live/top.ts";
 import { logs } from "./commands/logs.ts";
 import { pause, resume, retry } from "./commands/models/decide.ts";
 import { listModels } from "./commands/models/list.ts";
@@ -42,8 +49,11 @@ const root = buildRouteMap({
   docs: { brief: "Heddle's command line: see and steer what the fleet serves" },
   routes: {
     status,
+    top,
+    events,
     doctor,
     bench,
+    capacity,
     nodes: buildRouteMap({
       docs: { brief: "Machines that run an agent" },
       defaultCommand: "list",
@@ -81,6 +91,10 @@ const root = buildRouteMap({
         status: certificates,
       },
     }),
+    "join-tokens": buildRouteMap({
+      docs: { brief: "What lets an engine that something else started attach" },
+      routes: { create: createJoinToken },
+    }),
     catalog: showCatalog,
     plan,
     apply,
@@ -91,6 +105,11 @@ const root = buildRouteMap({
     logs,
     decisions: listDecisions,
     audit: listAudit,
+    config: buildRouteMap({
+      docs: { brief: "The clusters that this command line knows, and which one it talks to" },
+      defaultCommand: "list",
+      routes: { list: listContexts, show: showContext, use: selectContext },
+    }),
     completion,
     version,
   },

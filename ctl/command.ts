@@ -1,7 +1,10 @@
 /** What all commands share: their context, their common flags, and how a list is run. */
 import { buildCommand, type CommandContext } from "@stricli/core";
 import type { Context } from "./config.ts";
-import { type AdminClient, withClient } from "./client.ts";
+import type { CtlConfigFile } from "./config_file.ts";
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { type AdminClient, withClient, withTransport } from "./client.ts";
 import type { Ask, Io } from "./io.ts";
 import { type Listing, type Output, OUTPUTS, writeListing } from "./table.ts";
 import { show } from "./watch.ts";
@@ -11,6 +14,8 @@ export interface CtlContext extends CommandContext {
   readonly io: Io;
   /** Reads the configuration, as the flags have it. */
   readonly loadContext: (flags: CommonFlags) => Promise<Context>;
+  /** All of the configuration, and where it is. */
+  readonly loadConfig: () => Promise<CtlConfigFile>;
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
   readonly folders: Folders;
@@ -124,6 +129,18 @@ export async function call<T>(
   use: (client: AdminClient) => Promise<T>,
 ): Promise<T> {
   return await withClient(await context.loadContext(flags), use);
+}
+
+/** The same, of another service than AdminService. */
+export async function callService<S extends DescService, T>(
+  context: CtlContext,
+  { flags, service }: { readonly flags: CommonFlags; readonly service: S },
+  use: (client: Client<S>) => Promise<T>,
+): Promise<T> {
+  return await withTransport(
+    await context.loadContext(flags),
+    (transport) => use(createClient(service, transport)),
+  );
 }
 
 /** Fetches a list and writes it in the form the flags ask for. */

@@ -44,6 +44,8 @@ export const configSchema = z.strictObject({
   }
 });
 
+export type CtlConfig = z.output<typeof configSchema>;
+
 /** Where the configuration is looked for, in this order. */
 export interface ConfigPlaces {
   /** HEDDLE_CTL_CONFIG. */
@@ -88,15 +90,22 @@ export async function readableByOthers(file: string): Promise<string | undefined
 }
 
 async function findContext(places: ConfigPlaces, wanted: string | undefined): Promise<Context> {
+  const { file, config } = await findConfig(places);
+  const name = wanted ?? config.current;
+  const found = config.contexts.find((context) => context.name === name);
+  if (found !== undefined) return found;
+  const names = config.contexts.map((context) => context.name).join(", ");
+  throw new HeddleError("not_found", `No context "${name}" in ${file}: it has ${names}`);
+}
+
+/** The file that counts. Throws `not_found` when there is none, `invalid_input` when it is wrong. */
+export async function findConfig(
+  places: ConfigPlaces,
+): Promise<{ readonly file: string; readonly config: CtlConfig }> {
   const candidates = candidateFiles(places);
   for (const file of candidates) {
     if (file !== places.named && !await exists(file)) continue;
-    const config = await loadConfig(configSchema, file);
-    const name = wanted ?? config.current;
-    const found = config.contexts.find((context) => context.name === name);
-    if (found !== undefined) return found;
-    const names = config.contexts.map((context) => context.name).join(", ");
-    throw new HeddleError("not_found", `No context "${name}" in ${file}: it has ${names}`);
+    return { file, config: await loadConfig(configSchema, file) };
   }
   throw new HeddleError(
     "not_found",

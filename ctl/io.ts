@@ -5,6 +5,8 @@ export interface Io {
   readonly terminal: boolean;
   /** False with NO_COLOR and whenever the output is not a terminal. */
   readonly color: boolean;
+  /** How high the screen is; undefined where that is not known. */
+  readonly lines?: () => number | undefined;
   out(text: string): void;
   err(text: string): void;
 }
@@ -26,6 +28,7 @@ export function processIo(): Io {
   return {
     terminal,
     color: terminal && (Deno.env.get("NO_COLOR") ?? "") === "" && Deno.env.get("TERM") !== "dumb",
+    lines: () => terminal ? Deno.consoleSize().rows : undefined,
     out: (text) => write(Deno.stdout, text),
     err: (text) => write(Deno.stderr, text),
   };

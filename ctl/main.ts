@@ -5,7 +5,13 @@ import { run } from "@stricli/core";
 import { app } from "./app.ts";
 import { complete } from "./commands/completion.ts";
 import type { CommonFlags, CtlContext, Folders } from "./command.ts";
-import { type ConfigPlaces, type Context, loadContext, readableByOthers } from "./config.ts";
+import {
+  type ConfigPlaces,
+  type Context,
+  findConfig,
+  loadContext,
+  readableByOthers,
+} from "./config.ts";
 import { type Io, processIo, terminalAsk } from "./io.ts";
 
 /** Exit codes, whatever the library's are. */
@@ -35,6 +41,7 @@ export async function main(args: readonly string[]): Promise<number> {
     io,
     signal: interrupted.signal,
     loadContext: contextLoader(io),
+    loadConfig: () => findConfig(places()),
     folders: folders(),
     readStdin: () => new Response(Deno.stdin.readable).text(),
     bytes: { in: () => Deno.stdin.readable, out: writeBytes },

@@ -49,11 +49,14 @@ export function writeListing<Row>(io: Io, listing: Listing<Row>, output: Output)
   }
 }
 
-function formatTable<Row>(
-  listing: Listing<Row>,
-  options: { aligned: boolean; wide: boolean },
+/** Rows in columns; aligned for a terminal, and else separated by tabs. */
+export function formatTable<Row>(
+  listing: Pick<Listing<Row>, "rows" | "columns" | "empty">,
+  options: { aligned: boolean; wide: boolean; heads?: boolean },
 ): string {
-  if (listing.rows.length === 0 && options.aligned) return `${listing.empty}\n`;
+  if (listing.rows.length === 0 && options.aligned && options.heads !== true) {
+    return `${listing.empty}\n`;
+  }
   const columns = listing.columns.filter((column) => options.wide || column.wide !== true);
   const lines = [
     columns.map((column) => column.title),

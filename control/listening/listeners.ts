@@ -59,31 +59,21 @@ export async function startListeners(
   let tokens = await readTokens(settings);
   const refuses = (shown: ShownCertificate) => struckWhy(denied.struck, shown);
   const opened: RpcServer[] = [];
-  const certificates = () => opened.flatMap((server) => server.peers());
   const recheck = () => opened.forEach((server) => server.recheck());
   const serve = async (options: Omit<RpcServerOptions, "tls">) => {
     const server = await startRpcServer({ tls, refuses, ...options });
     opened.push(server);
     return server;
   };
-  const adminRoutes = (to: ConnectRouter) => {
-    to.service(AdminService, operatorsOf(seat, { realm, certificates }));
-    to.service(CertificateService, strikesOf({ seat, realm }, recheck));
-    to.service(TenancyService, tenancyOf(seat, { realm, store }));
-    to.service(JoinTokenService, joinTokensOf(settings, { seat, realm, store }));
-    to.service(WeightsService, weightsOf(seat, realm));
-    to.service(CapacityService, capacityOf(seat, { realm, store }));
-    to.service(
-      LiveService,
-      liveRpc({
-        by: (context) => operatorName(context, realm),
-        demandLead: () => void seat.demand("failed_precondition"),
-        happenings: () => page.happenings,
-        traffic: () => page.traffic,
-      }),
-    );
-  };
-  const page = await serveConsole({
+  const adminRoutes = operatorRoutes(settings, {
+    seat,
+    realm,
+    store,
+    certificates: () => opened.flatMap((server) => server.peers()),
+    recheck,
+    page: () => page,
+  });
+  const page: ServedConsole = await serveConsole({
     settings,
     seat,
     tls,
@@ -131,6 +121,44 @@ export async function startListeners(
     await close(0);
     throw error;
   }
+}
+
+/** What operators call, on either of their listeners. */
+function operatorRoutes(
+  settings: Settings,
+  { seat, realm, store, certificates, recheck, page }: {
+    readonly seat: Seat;
+    readonly realm: Realm;
+    readonly store: Store;
+    readonly certificates: () => readonly ShownCertificate[];
+    readonly recheck: () => void;
+    /** Not there before it is served: its own routes are these. */
+    readonly page: () => ServedConsole;
+  },
+): (to: ConnectRouter) => void {
+  return (to) => {
+    to.service(AdminService, operatorsOf(seat, { realm, certificates }));
+    to.service(CertificateService, strikesOf({ seat, realm }, recheck));
+    to.service(TenancyService, tenancyOf(seat, { realm, store }));
+    to.service(JoinTokenService, joinTokensOf(settings, { seat, realm, store }));
+    to.service(WeightsService, weightsOf(seat, realm));
+    to.service(CapacityService, capacityOf(seat, { realm, store }));
+    to.service(LiveService, liveOf(seat, realm, page));
+  };
+}
+
+/** What operators are shown of the moment. */
+function liveOf(
+  seat: Seat,
+  realm: Realm,
+  page: () => ServedConsole,
+): ServiceImpl<typeof LiveService> {
+  return liveRpc({
+    by: (context) => operatorName(context, realm),
+    demandLead: () => void seat.demand("failed_precondition"),
+    happenings: () => page().happenings,
+    traffic: () => page().traffic,
+  });
 }
 
 /** Who is let in where operators connect. */

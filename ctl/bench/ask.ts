@@ -12,6 +12,8 @@ export interface BenchTarget {
   readonly key: string | undefined;
   /** Goes on to the length that was asked for. Not every server knows how. */
   readonly ignoreEos: boolean;
+  /** The replica that must answer; undefined for any. */
+  readonly replica: string | undefined;
 }
 
 const NOTHING = {
@@ -53,6 +55,9 @@ export async function ask(
       method: "POST",
       headers: {
         "content-type": "application/json",
+        // Another model's answers would be measured in its place.
+        "x-heddle-no-fallback": "1",
+        ...(target.replica === undefined ? {} : { "x-heddle-replica": target.replica }),
         ...(target.key === undefined ? {} : { authorization: `Bearer ${target.key}` }),
       },
       body: JSON.stringify({
@@ -68,10 +73,22 @@ export async function ask(
     if (!response.ok || response.body === null) {
       return { ...NOTHING, error: `${response.status} ${(await response.text()).slice(0, 200)}` };
     }
+    const wrong = fromAnother(response.headers.get("x-heddle-replica"), target);
+    if (wrong !== undefined) {
+      await response.body.cancel();
+      return { ...NOTHING, error: wrong };
+    }
     return await timed(response.body, startedAt);
   } catch (error) {
     return { ...NOTHING, error: errorText(error) };
   }
+}
+
+/** Not said when a heartbeat began the stream before a replica did. */
+function fromAnother(answered: string | null, { replica }: BenchTarget): string | undefined {
+  if (replica === undefined || answered === null || answered === replica) return undefined;
+  return `replica ${answered} answered, not ${replica}: the key may not choose one; ` +
+    "heddle keys update KEY --may-explain lets it";
 }
 
 async function timed(

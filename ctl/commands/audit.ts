@@ -5,6 +5,7 @@ import { CALL_TIMEOUT_MS } from "../client.ts";
 import { type CtlContext, list, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../command.ts";
 import { toRecord } from "../record.ts";
 import type { Listing } from "../table.ts";
+import { formatTime } from "../time_text.ts";
 
 interface AuditFlags extends ListFlags {
   readonly limit: number;
@@ -48,13 +49,6 @@ export function auditListing(records: readonly AuditRecord[]): Listing<AuditReco
       { title: "REASON", cell: ({ reason }) => reason },
     ],
   };
-}
-
-/** "2026-11-29 22:01:50Z"; what is no time is shown as the number it is. */
-function formatTime(ms: number): string {
-  const date = new Date(ms);
-  if (Number.isNaN(date.getTime())) return String(ms);
-  return `${date.toISOString().slice(0, 19).replace("T", " ")}Z`;
 }
 
 function limitOf(text: string): number {

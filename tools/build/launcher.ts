@@ -143,6 +143,59 @@ const TOKEN_MOVES: Change = {
   }],
 };
 
+/** Which files ctl may read and write: its configuration, and what a command is given. */
+function ctlMoves(set: PermissionSet): Change {
+  const others = inQuotes(listed(set, "read").map((path) => `,${path}`).join(""));
+  return {
+    kinds: ["read"],
+    before: [
+      "config=${XDG_CONFIG_HOME:-${HOME:-/root}/.config}/heddle",
+      'may="${HEDDLE_CA:-$config/ca}${HEDDLE_TLS:+,$HEDDLE_TLS}"',
+      // These two of them ask control.
+      'case "${2:-} ${3:-}" in "ca strike" | "ca struck") asks=1 ;; *) asks= ;; esac',
+      "configs=$config",
+      '[ -z "${HEDDLE_CTL_CONFIG:-}" ] || configs=$(dirname "$HEDDLE_CTL_CONFIG")',
+      "token=${HEDDLE_TOKEN_FILE:-}",
+      "last=",
+      'for each in "$@"; do',
+      '  [ "$last" != --token-file ] || token=$each',
+      "  case $each in --token-file=*) token=${each#*=} ;; esac",
+      "  last=$each",
+      "done",
+      "given=${token:+,$token}",
+      'case "${2:-}" in',
+      "  plan | apply | doctor | bench)",
+      '    for each in "$@"; do',
+      // $1 is the entry.
+      '      [ "$each" = "$1" ] || [ ! -f "$each" ] || given="$given,$each"',
+      "    done",
+      "    ;;",
+      "esac",
+    ],
+    cases: [
+      {
+        // The files themselves say which of them is used, and only it is written.
+        when: '"${2:-} ${3:-}" = "config use"',
+        flags: ["read", "write"].map((kind) => `--allow-${kind}="$configs${others}"`).join(" "),
+      },
+      {
+        // The authority's folder and that of one certificate, and nothing else. $1 is the entry.
+        when: '"${2:-}$asks" = ca',
+        flags: '--allow-read="$may" --allow-write="$may"',
+      },
+      {
+        when: '-n "${HEDDLE_CTL_CONFIG:-}"',
+        flags: '--allow-read="$(dirname "$HEDDLE_CTL_CONFIG")$given"',
+      },
+      { when: '-d "$config"', flags: `--allow-read="$config${others}$given"` },
+      {
+        when: '-n "$given"',
+        flags: `--allow-read="${others === "" ? "${given#,}" : `${others.slice(1)}$given`}"`,
+      },
+    ],
+  };
+}
+
 function changesOf(program: Program, set: PermissionSet): readonly Change[] {
   const changes: Change[] = [];
   if (program.moves === "state") {
@@ -159,57 +212,7 @@ function changesOf(program: Program, set: PermissionSet): readonly Change[] {
   if (program.moves === "fetch") changes.push(FETCH_MOVES);
   if (program.moves === "install") changes.push(...INSTALL_MOVES);
   if (program.moves === "token") changes.push(TOKEN_MOVES);
-  if (program.moves === "ctl") {
-    const others = inQuotes(listed(set, "read").map((path) => `,${path}`).join(""));
-    changes.push({
-      kinds: ["read"],
-      before: [
-        "config=${XDG_CONFIG_HOME:-${HOME:-/root}/.config}/heddle",
-        'may="${HEDDLE_CA:-$config/ca}${HEDDLE_TLS:+,$HEDDLE_TLS}"',
-        // These two of them ask control.
-        'case "${2:-} ${3:-}" in "ca strike" | "ca struck") asks=1 ;; *) asks= ;; esac',
-        "configs=$config",
-        '[ -z "${HEDDLE_CTL_CONFIG:-}" ] || configs=$(dirname "$HEDDLE_CTL_CONFIG")',
-        "token=${HEDDLE_TOKEN_FILE:-}",
-        "last=",
-        'for each in "$@"; do',
-        '  [ "$last" != --token-file ] || token=$each',
-        "  case $each in --token-file=*) token=${each#*=} ;; esac",
-        "  last=$each",
-        "done",
-        "given=${token:+,$token}",
-        'case "${2:-}" in',
-        "  plan | apply | doctor | bench)",
-        '    for each in "$@"; do',
-        // $1 is the entry.
-        '      [ "$each" = "$1" ] || [ ! -f "$each" ] || given="$given,$each"',
-        "    done",
-        "    ;;",
-        "esac",
-      ],
-      cases: [
-        {
-          // The files themselves say which of them is used, and only it is written.
-          when: '"${2:-} ${3:-}" = "config use"',
-          flags: ["read", "write"].map((kind) => `--allow-${kind}="$configs${others}"`).join(" "),
-        },
-        {
-          // The authority's folder and that of one certificate, and nothing else. $1 is the entry.
-          when: '"${2:-}$asks" = ca',
-          flags: '--allow-read="$may" --allow-write="$may"',
-        },
-        {
-          when: '-n "${HEDDLE_CTL_CONFIG:-}"',
-          flags: '--allow-read="$(dirname "$HEDDLE_CTL_CONFIG")$given"',
-        },
-        { when: '-d "$config"', flags: `--allow-read="$config${others}$given"` },
-        {
-          when: '-n "$given"',
-          flags: `--allow-read="${others === "" ? "${given#,}" : `${others.slice(1)}$given`}"`,
-        },
-      ],
-    });
-  }
+  if (program.moves === "ctl") changes.push(ctlMoves(set));
   if (program.runsNvidiaSmi) {
     const others = listed(set, "run").filter((path) => !path.endsWith("/nvidia-smi"));
     changes.push({

@@ -3,7 +3,7 @@
  * measured to carry. What nobody measured counts as nothing, and is said. All arithmetic about
  * capacity is here; pure.
  */
-import { type StoredMeasurement } from "./measurement.ts";
+import type { StoredMeasurement } from "./measurement.ts";
 import type { Group } from "./running.ts";
 import { hardwareClass } from "./running.ts";
 

@@ -4,11 +4,5 @@ import type { Plain } from "@heddle/proto/plain";
 
 export type StoredMeasurement = Plain<Measurement>;
 
-/** The newest of each of these is kept. */
-export type MeasurementKey = Pick<
-  StoredMeasurement,
-  "fingerprint" | "hardwareClass" | "engineVersion" | "shape"
->;
-
 /** Of a profile that needs no GPU. */
 export const CPU_CLASS = "cpu";

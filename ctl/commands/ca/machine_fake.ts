@@ -34,6 +34,7 @@ export class Machine {
       io: { terminal: false, color: false, out: process.stdout.write, err: process.stderr.write },
       signal: new AbortController().signal,
       loadContext: () => Promise.reject(new Error("no certificate command asks control")),
+      loadConfig: () => Promise.reject(new Error("no certificate command asks control")),
       folders: { authority: this.authority, certificates: this.certificates },
       readStdin: () => Promise.resolve(stdin),
       bytes: { in: () => new Blob([stdin]).stream(), out: () => {} },

@@ -1,0 +1,41 @@
+/** What changed its state: as a list, and as lines that come one by one. */
+import { type FleetEvent, FleetEventSchema } from "@heddle/proto/gen/live";
+import { toRecord } from "../record.ts";
+import { type Listing, type Output, visible } from "../table.ts";
+import { formatTime } from "../time_text.ts";
+
+export function eventListing(events: readonly FleetEvent[]): Listing<FleetEvent> {
+  return {
+    rows: events,
+    empty: "Nothing has changed its state since control began to lead",
+    record: (event) => toRecord(FleetEventSchema, event),
+    columns: [
+      { title: "WHEN", cell: ({ atMs }) => formatTime(Number(atMs)) },
+      { title: "WHAT", cell: ({ kind }) => kind },
+      { title: "NAME", cell: ({ subject }) => subject },
+      { title: "EVENT", cell: ({ text }) => text },
+    ],
+  };
+}
+
+/** How wide the columns of lines that come one by one are: nobody knows what comes. */
+const KIND_WIDTH = 7;
+const NAME_WIDTH = 24;
+const RED = "\x1b[31m";
+const PLAIN = "\x1b[0m";
+
+/** One event as a line, or as one line of JSON. */
+export function formatEvent(
+  event: FleetEvent,
+  { output, terminal, color }: { output: Output; terminal: boolean; color: boolean },
+): string {
+  if (output !== "table" && output !== "wide") {
+    return `${JSON.stringify(toRecord(FleetEventSchema, event))}\n`;
+  }
+  const { kind, subject, text, bad } = event;
+  const cells = [formatTime(Number(event.atMs)), visible(kind), visible(subject), visible(text)];
+  if (!terminal) return `${cells.join("\t")}\n`;
+  const [when = "", what = "", name = "", said = ""] = cells;
+  const line = `${when}  ${what.padEnd(KIND_WIDTH)}  ${name.padEnd(NAME_WIDTH)}  ${said}`;
+  return `${bad && color ? `${RED}${line}${PLAIN}` : line}\n`;
+}
