@@ -57,6 +57,8 @@ export interface Forwarded {
   /** The model and the replica that answered, or were asked last. */
   readonly model: string;
   readonly replicaId: string;
+  /** Of that replica; empty when nobody says. */
+  readonly pool: string;
   /** Every try, in order. */
   readonly attempts: readonly Attempt[];
   readonly firstContentMs: number | undefined;
@@ -129,6 +131,7 @@ class Progress {
   #suspects = 0;
   #model = "";
   #replicaId = "";
+  #pool = "";
   #failure: Failure | undefined;
   #unserved: Outcome | undefined;
   #firstContentMs: number | undefined;
@@ -147,6 +150,7 @@ class Progress {
     this.#tryFrom = this.#parts.now();
     this.#model = endpoint.model;
     this.#replicaId = endpoint.replicaId;
+    this.#pool = endpoint.pool ?? "";
     return relay(reply, {
       pool,
       endpoint,
@@ -260,6 +264,7 @@ class Progress {
       outcome,
       model: this.#model,
       replicaId: this.#replicaId,
+      pool: this.#pool,
       attempts: this.#attempts,
       firstContentMs: this.#firstContentMs,
       response: undefined,

@@ -305,6 +305,7 @@ function recordOf(exchange: Exchange, ended: Ended, durationMs: number): UsageRe
     modelAsked: parsed?.model ?? "",
     model: forwarded?.model ?? "",
     replicaId: forwarded?.replicaId ?? "",
+    pool: forwarded?.pool ?? "",
     outcome: outcome.reason,
     stream: parsed?.stream ?? false,
     status: statusOf(outcome),

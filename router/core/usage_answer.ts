@@ -1,10 +1,10 @@
 /** Judges a whole, non-streamed answer. */
 import { type EngineError, readInBandError } from "./engine_error.ts";
-import type { StreamDialect } from "./usage_stream.ts";
+import { endOf, type StreamDialect } from "./usage_stream.ts";
 import { readUsage, type Usage } from "./usage.ts";
 
 export type AnswerVerdict =
-  /** `finished`: every choice has a finish reason; always true for routes without choices. */
+  /** `finished`: every choice has a finish reason. What has no choices is whole as it is. */
   | { readonly kind: "ok"; readonly usage: Usage | undefined; readonly finished: boolean }
   | { readonly kind: "error"; readonly error: EngineError };
 
@@ -21,21 +21,23 @@ export function judgeAnswer(
 }
 
 function isFinished(json: unknown, dialect: StreamDialect | "other"): boolean {
-  if (!isObject(json)) return dialect === "other";
+  // Of a transcription that is plain text there is nothing to be read.
+  if (dialect === "events") return true;
+  if (dialect === "other") return typeof json === "object" && json !== null;
+  if (!isObject(json)) return false;
   switch (dialect) {
     case "chat":
     case "completions": {
       const choices = json["choices"];
       return Array.isArray(choices) && choices.length > 0 &&
-        choices.every((choice) => isObject(choice) && typeof choice["finish_reason"] === "string");
+        choices.every((choice) =>
+          isObject(choice) && endOf(choice["finish_reason"]) === "finished"
+        );
     }
     case "responses":
       return json["status"] === "completed" || json["status"] === "incomplete";
     case "messages":
       return typeof json["stop_reason"] === "string";
-    case "events":
-    case "other":
-      return true;
   }
 }
 

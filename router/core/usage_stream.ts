@@ -31,6 +31,8 @@ export interface StreamMeter {
   readonly usage: Usage | undefined;
   /** Every choice that began has a finish reason (or the dialect's terminal event came). */
   readonly finished: boolean;
+  /** Choices that began, of routes that have any. */
+  readonly choices: number;
   /** Content events so far: a lower bound of the generated tokens when no usage came. */
   readonly contentEvents: number;
   /** What a Responses stream has told of its answer, for the event that must end it. */
@@ -48,13 +50,21 @@ export function createStreamMeter(
 type Json = Readonly<Record<string, unknown>>;
 
 /** Finish reasons with which engines tell that they did not finish. */
-const FAILED: ReadonlySet<unknown> = new Set(["error", "abort"]);
+const FAILED: ReadonlySet<string> = new Set(["error", "abort"]);
+
+/** What a finish reason says of its choice. Some engines give it as an object of that type. */
+export function endOf(reason: unknown): "open" | "finished" | "failed" {
+  const word = isObject(reason) ? reason["type"] : reason;
+  if (typeof word !== "string" || word === "") return "open";
+  return FAILED.has(word) ? "failed" : "finished";
+}
 
 class Meter implements StreamMeter {
   readonly #dialect: StreamDialect;
   readonly #secrets: readonly string[];
   /** Choices by index that have begun and not finished. */
   readonly #open = new Set<unknown>();
+  readonly #begun = new Set<unknown>();
   #finished = false;
   #contentEvents = 0;
   #usage: UsageFields = {};
@@ -71,6 +81,10 @@ class Meter implements StreamMeter {
 
   get finished(): boolean {
     return this.#finished && this.#open.size === 0;
+  }
+
+  get choices(): number {
+    return this.#begun.size;
   }
 
   get contentEvents(): number {
@@ -122,11 +136,12 @@ class Meter implements StreamMeter {
     let says = false;
     for (const choice of choices) {
       if (!isObject(choice)) return { kind: "malformed" };
-      const reason = choice["finish_reason"];
-      if (FAILED.has(reason)) return this.#failed(`the engine gave up: ${reason}`);
+      const end = endOf(choice["finish_reason"]);
+      if (end === "failed") return this.#failed("the engine gave up");
       says ||= saysSomething(choice);
       const index = choice["index"] ?? 0;
-      if (reason === null || reason === undefined || reason === "") {
+      this.#begun.add(index);
+      if (end === "open") {
         this.#open.add(index);
         continue;
       }

@@ -16,16 +16,19 @@ export function inflated(
   headers: ReadonlyMap<string, string>,
   body: AsyncIterable<Uint8Array>,
 ): Inflated {
-  const inflater = inflaterFor(headers.get("content-encoding"));
-  if (inflater === undefined) return { headers, body };
+  const coding = headers.get("content-encoding")?.trim().toLowerCase();
+  const none = coding === "" || coding === "identity";
+  const inflater = inflaterFor(coding);
+  if (!none && inflater === undefined) return { headers, body };
   const plain = new Map(headers);
   plain.delete("content-encoding");
+  if (inflater === undefined) return { headers: plain, body };
   plain.delete("content-length");
   return { headers: plain, body: inflate(body, inflater) };
 }
 
 function inflaterFor(coding: string | undefined): (() => Transform) | undefined {
-  switch (coding?.trim().toLowerCase()) {
+  switch (coding) {
     case "gzip":
     case "x-gzip":
       return () => zlib.createGunzip();

@@ -101,6 +101,7 @@ async function setup(first: WatchMessage, script: EngineScript = HEALTHY): Promi
       servedName: "served",
       weight: 1,
       gpus: 2,
+      pool: "ib-a/h100-80g",
     })),
     ...first,
   });
@@ -355,6 +356,8 @@ Deno.test("control gets a record of every request of a key, whoever it was that 
   equal(records.length, 3);
   const [served, refused, unknown] = records;
   equal(served?.keyId, "key-1");
+  equal(served?.pool, "ib-a/h100-80g");
+  equal(unknown?.pool, "");
   equal(served?.projectId, "project-1");
   deepEqual(served?.scopeIds, ["org-1", "project-1", "key-1"]);
   equal(served?.usage?.promptTokens, 11n);
@@ -595,4 +598,23 @@ Deno.test("a control that answers too late costs nobody a first request", async 
   equal(await said(await ask(router, 1)), "200 ok");
   late.resolve();
   equal(await said(await ask(router, 1)), "200 ok");
+});
+
+Deno.test("a price per GPU-second counts every GPU of the replica, also after a restart without control", async () => {
+  const price = { basis: { case: "gpuSecondMicro", value: 1_000_000n } } as const;
+  await using s = await setup({ keys: [key(1)], prices: [{ model: "m", price }] });
+  const check = async (router: RunningRouter) => {
+    equal(await said(await ask(router, 1)), "200 ok");
+    const { attempts, costMicro, pool } = await router.record(1);
+    const [attempt] = attempts;
+    ok(attempt !== undefined && attempt.engineMs > 0);
+    deepEqual([attempt.gpus, pool], [2, "ib-a/h100-80g"]);
+    equal(costMicro, Math.round(1_000 * 2 * attempt.engineMs));
+  };
+  {
+    await using router = await s.router();
+    await check(router);
+  }
+  await using again = await s.router({ control: { urls: ["http://127.0.0.1:9"] } });
+  await check(again);
 });

@@ -3,14 +3,16 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { startLogging } from "@heddle/common/log";
 import { NOT_YET } from "./not_yet.ts";
-import { readCases, readLine } from "./read_cases.ts";
+import { type CaseLine, readCases, readLine } from "./read_cases.ts";
 import { problemsOf, runCase } from "./run_case.ts";
 
 const FOLDER = fileURLToPath(new URL("../fixtures/openai", import.meta.url));
+/** What was found in trials of the router. */
+const ODD = fileURLToPath(new URL("odd", import.meta.url));
 
 await startLogging({ format: "text", level: "error", write: () => {} });
 
-for (const line of await readCases(FOLDER)) {
+for (const [folder, line] of [...await casesOf(FOLDER), ...await casesOf(ODD)]) {
   if (line.kind === "refused") {
     Deno.test(`${line.id} is a case`, () => assert.fail(line.why));
     continue;
@@ -19,14 +21,18 @@ for (const line of await readCases(FOLDER)) {
   const missing = NOT_YET.get(id);
   if (missing === undefined) {
     Deno.test(`${id} ${title}`, async () => {
-      assert.deepEqual(await runCase(line.case, FOLDER), { kind: "pass" });
+      assert.deepEqual(await runCase(line.case, folder), { kind: "pass" });
     });
     continue;
   }
   Deno.test(`${id} needs ${missing}, and is on the list of what is missing for a reason`, async () => {
-    const problems = await problemsOf(line.case, FOLDER);
+    const problems = await problemsOf(line.case, folder);
     assert.notEqual(problems.length, 0, "It passes now: take it off the list in not_yet.ts");
   });
+}
+
+async function casesOf(folder: string): Promise<(readonly [string, CaseLine])[]> {
+  return (await readCases(folder)).map((line) => [folder, line]);
 }
 
 async function run(more: Record<string, unknown>) {

@@ -37,6 +37,8 @@ export interface Endpoint {
   readonly maxModelLen: number | undefined;
   /** GPUs of all its shards; absent where nobody says. */
   readonly gpus?: number;
+  /** Fabric, or node where it is its own island, and GPU class; absent where nobody says. */
+  readonly pool?: string;
 }
 
 /** A model as clients may ask for it. */

@@ -47,6 +47,7 @@ export function parseForm(
     wantsUsage: true,
     embeddingEncoding: "float",
     promptTokensEstimate: Math.ceil(form.bytes / BYTES_PER_TOKEN),
+    choices: 0,
     answerTokensMax: undefined,
     conversation: () => undefined,
     answerHeaders: dropped === "" ? {} : { "x-heddle-dropped": dropped },

@@ -23,6 +23,8 @@ export interface ParsedRequest {
   /** How the vectors of an embeddings answer are to come. */
   readonly embeddingEncoding: EmbeddingEncoding;
   readonly promptTokensEstimate: number;
+  /** How many answers it asks for. */
+  readonly choices: number;
   /** Most tokens that all its answers together may have; undefined when it does not say. */
   readonly answerTokensMax: number | undefined;
   /** Its prompt as chat templates begin it, for prefix caches; undefined where none helps. */
@@ -90,6 +92,7 @@ export function parseRequest(
     wantsUsage: stream && usage === undefined,
     embeddingEncoding: read("encoding_format") === "base64" ? "base64" : "float",
     promptTokensEstimate: estimatePromptTokens(body),
+    choices: choicesOf(route, read),
     answerTokensMax: answerTokensMax(read),
     conversation: () => {
       const conversation = conversationOf(route.name, read);
@@ -120,6 +123,16 @@ function answerTokensMax(read: (key: string) => unknown): number | undefined {
   if (bounds.length === 0) return undefined;
   const choices = read("n");
   return Math.min(...bounds) * (isCount(choices) ? Math.max(1, choices) : 1);
+}
+
+/** Completions answer each prompt of a list. */
+function choicesOf({ dialect }: InferenceRoute, read: (key: string) => unknown): number {
+  if (dialect !== "chat" && dialect !== "completions") return 0;
+  const [asked, prompt] = [read("n"), read("prompt")];
+  const each = isCount(asked) ? Math.max(1, asked) : 1;
+  const isList = dialect === "completions" && Array.isArray(prompt) &&
+    typeof prompt[0] !== "number";
+  return isList ? each * Math.max(1, prompt.length) : each;
 }
 
 function isCount(value: unknown): value is number {

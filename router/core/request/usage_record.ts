@@ -16,6 +16,8 @@ export interface UsageRecord {
   /** The model that answered, or was asked last; empty when none was. */
   readonly model: string;
   readonly replicaId: string;
+  /** Fabric and GPU class of that replica; empty when nobody says. */
+  readonly pool: string;
   readonly outcome: OutcomeReason;
   /** Of the answer; 499 when the client left first. */
   readonly status: number;

@@ -77,6 +77,8 @@ function decodeEndpoint(wire: WireEndpoint): Endpoint {
     draining: wire.draining,
     degraded: wire.degraded,
     maxModelLen: wire.maxModelLen,
+    gpus: wire.gpus,
+    pool: wire.pool,
   };
 }
 

@@ -23,6 +23,7 @@ export function encodeRecord(record: UsageRecord): WireRecord {
     modelAsked: String(redact(record.modelAsked.slice(0, MODEL_ASKED_CHARS_MAX))),
     model: record.model,
     replicaId: record.replicaId,
+    pool: record.pool,
     band: record.band,
     routingProfile: record.routingProfile,
     route: record.route,

@@ -75,6 +75,23 @@ export function failureOfUpstream(error: UpstreamError): Failure {
   }
 }
 
+/**
+ * A replica that answers whole where a stream is asked for. It lives, and does well what it does: a
+ * caller must not be able to open its breaker.
+ */
+export function failureOfNoStream(): Failure {
+  return {
+    judgement: { kind: "success", retryAfterMs: 0 },
+    outcome: {
+      reason: "route_unsupported",
+      param: "stream",
+      message: "The model's engine does not stream here: ask without stream",
+    },
+    retryable: true,
+    suspect: false,
+  };
+}
+
 /** A replica that answered something which makes no sense. */
 export function failureOfGarbage(message: string): Failure {
   return failure("fault", "engine_failed", { message });

@@ -76,12 +76,18 @@ async function relayed(
     };
   }
   const type = answer.headers.get("content-type") ?? "";
-  // Also where the router read a form's wish otherwise than the engine did.
-  if (request.route.dialect !== undefined && /^text\/event-stream\b/i.test(type)) {
+  if (/^text\/event-stream\b/i.test(type)) {
+    // A form's wish the engine may have read otherwise than the router did.
+    if (request.route.dialect === undefined || !request.stream && request.route.body === "json") {
+      answer.destroy();
+      const failure = failureOfGarbage("The engine streamed an answer that was to be whole");
+      return { kind: "failed", failure, work: NO_WORK };
+    }
     return await relayStream(reply, answer, {
       dialect: request.route.dialect,
       errors: request.route.errors,
       wantsUsage: request.wantsUsage,
+      choices: request.choices,
       secrets,
       headers,
       onContent: options.onContent,

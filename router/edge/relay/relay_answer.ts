@@ -3,7 +3,7 @@ import { reencoded } from "../../core/embeddings.ts";
 import { NO_WORK } from "../../core/request/attempt_usage.ts";
 import type { ParsedRequest } from "../../core/request/request.ts";
 import { judgeAnswer } from "../../core/usage_answer.ts";
-import { failureOfEngine, failureOfGarbage } from "./failure.ts";
+import { failureOfEngine, failureOfGarbage, failureOfNoStream } from "./failure.ts";
 import { readWhole } from "./read_whole.ts";
 import type { Relayed } from "./relayed.ts";
 import type { Reply, ReplyHeaders } from "../client/reply.ts";
@@ -39,9 +39,14 @@ export async function relayAnswer(
   }
   const work = { usage: verdict.usage, contentEvents: 0, accepted: true };
   if (reply.gone.aborted) return { kind: "client_closed", work };
-  if (reply.state !== "unsent") {
-    // A heartbeat has begun a stream already, and a document cannot follow.
-    return garbage("The engine answered a request for a stream with a document");
+  if (!verdict.finished) {
+    const failure = failureOfGarbage("The engine's answer is not complete");
+    return { kind: "failed", failure, work };
+  }
+  // Clients of a stream find nothing in a document, and take that for an empty answer. After a
+  // heartbeat none can follow either, not even where engines may do as they like.
+  if (options.request.stream && options.request.route.body === "json" || reply.state !== "unsent") {
+    return { kind: "failed", failure: failureOfNoStream(), work };
   }
   options.onContent();
   reply.whole(200, options.headers, bodyFor(options.request, json.value) ?? bytes);

@@ -7,7 +7,7 @@
  */
 import type { ErrorShape } from "../../core/engine_error_shape.ts";
 import { createSseFramer } from "../../core/sse.ts";
-import type { SseEvent } from "../../core/sse_event.ts";
+import { type SseEvent, sseEvent } from "../../core/sse_event.ts";
 import {
   createStreamMeter,
   type StreamDialect,
@@ -25,6 +25,8 @@ const EVENT_BYTES_MAX = 64 * 2 ** 20;
 /** After its last event an engine may take so long to end the stream before we do. */
 const LINGER_MS = 250;
 
+const LF = 10;
+
 /** How a stream ends that is whole, where the engine forgets to say so. */
 const LAST_EVENTS: Readonly<Partial<Record<StreamDialect, Uint8Array>>> = {
   chat: encoded("data: [DONE]\n\n"),
@@ -39,6 +41,8 @@ export interface StreamOptions {
   readonly dialect: StreamDialect;
   readonly errors: ErrorShape;
   readonly wantsUsage: boolean;
+  /** Choices that a whole answer has. */
+  readonly choices: number;
   readonly secrets: readonly string[];
   readonly headers: ReplyHeaders;
   readonly onContent: () => void;
@@ -79,7 +83,7 @@ async function pump(reply: Reply, answer: UpstreamResponse, stream: StreamRelay)
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     if (end === undefined && !reply.gone.aborted) {
-      end = stream.finished ? undefined : { kind: "failed", failure: failureOfUpstream(error) };
+      end = stream.saidAll ? undefined : { kind: "failed", failure: failureOfUpstream(error) };
     }
   } finally {
     clearTimeout(linger);
@@ -109,6 +113,11 @@ class StreamRelay {
   /** Every choice has its finish reason. */
   get finished(): boolean {
     return this.#meter.finished;
+  }
+
+  /** And every choice that was asked for has begun: nothing can be missing of a stream that is cut. */
+  get saidAll(): boolean {
+    return this.finished && this.#meter.choices >= this.#options.choices;
   }
 
   /** The client has all of it, the last event included. */
@@ -145,9 +154,10 @@ class StreamRelay {
     return { kind: "served", work };
   }
 
-  #take(event: SseEvent, out: Uint8Array[]): End | undefined {
+  #take(taken: SseEvent, out: Uint8Array[]): End | undefined {
+    const event = taken.complete ? taken : completed(taken);
     // Broken off in the middle: whatever it was going to say, it does not say it.
-    if (!event.complete) return this.finished ? { kind: "done" } : undefined;
+    if (event === undefined) return this.finished ? { kind: "done" } : undefined;
     const verdict = this.#meter.observe(event);
     switch (verdict.kind) {
       case "silent":
@@ -208,6 +218,20 @@ class StreamRelay {
         : "The engine ended its answer without saying anything",
     );
   }
+}
+
+/**
+ * The last event of a stream that ended without an empty line, when it is all there: a part of an
+ * object is no object.
+ */
+function completed({ raw, data }: SseEvent): SseEvent | undefined {
+  try {
+    const json: unknown = JSON.parse(data ?? "");
+    if (typeof json !== "object" || json === null) return undefined;
+  } catch {
+    return undefined;
+  }
+  return sseEvent(joined([raw, encoded(raw.at(-1) === LF ? "\n" : "\n\n")]), true);
 }
 
 function encoded(text: string): Uint8Array {

@@ -15,6 +15,7 @@ const RECORD: UsageRecord = {
   modelAsked: "fx-chat",
   model: "fx-chat",
   replicaId: "a",
+  pool: "",
   outcome: "ok",
   stream: true,
   key: undefined,
