@@ -1,7 +1,8 @@
 /** Reads a request's body with caps on what comes over the wire and on what it unpacks to. */
 import type { IncomingMessage } from "node:http";
 import type { Transform } from "node:stream";
-import { createGunzip, createZstdDecompress } from "node:zlib";
+import { createGunzip } from "node:zlib";
+import { createZstdFrames } from "./body_reader_frames.ts";
 import { declaredSize } from "./body_reader_zstd.ts";
 
 export interface BodyLimits {
@@ -37,8 +38,7 @@ export type BodyOutcome =
 /**
  * Reads the whole body. Refuses by `content-length` before reading a byte; a refused body is not
  * read to its end, so that the caller answers with `connection: close`. Never throws for what a
- * client can do. A zstd body that is cut short is given as far as it goes, since the runtime does
- * not tell: what reads it (JSON, multipart) finds that its end is missing.
+ * client can do.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<BodyOutcome> {
   const coding = codingOf(request);
@@ -124,7 +124,7 @@ class Reading {
   }
 
   #createInflater(coding: Compression, onEnd: () => void): Transform {
-    const inflater = coding === "gzip" ? createGunzip() : createZstdDecompress();
+    const inflater = coding === "gzip" ? createGunzip() : createZstdFrames();
     inflater.on("data", (part: Uint8Array) => this.#keep(part));
     inflater.on("end", onEnd);
     inflater.on(

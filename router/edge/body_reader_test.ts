@@ -1,8 +1,9 @@
 import { Buffer } from "node:buffer";
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage } from "node:http";
+import fc from "fast-check";
 import { connect, type Socket } from "node:net";
-import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { declaredSize } from "./body_reader_zstd.ts";
 import { type BodyLimits, type BodyOutcome, readBody } from "./body_reader.ts";
 
@@ -63,6 +64,17 @@ function text(outcome: BodyOutcome): string {
   return Buffer.from(outcome.bytes).toString();
 }
 
+/** Four bytes that say nothing. */
+const SKIP = Buffer.from([0x5a, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4]);
+
+function frames(...parts: readonly Uint8Array[]): Buffer {
+  return Buffer.concat(parts.map((part) => zstdCompressSync(part)));
+}
+
+function checked(part: Uint8Array): Buffer {
+  return zstdCompressSync(part, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
+}
+
 const PLAIN = Buffer.from('{"a":"é"}');
 
 const GOOD: readonly [what: string, send: (socket: Socket) => void][] = [
@@ -71,6 +83,17 @@ const GOOD: readonly [what: string, send: (socket: Socket) => void][] = [
   ["gzip", post(gzipSync(PLAIN), "gzip")],
   ["GZIP", post(gzipSync(PLAIN), "GZIP")],
   ["zstd", post(zstdCompressSync(PLAIN), "zstd")],
+  ["zstd in two frames", post(frames(PLAIN.subarray(0, 4), PLAIN.subarray(4)), "zstd")],
+  [
+    "zstd in two frames, in chunks of one byte",
+    chunked(
+      [...frames(PLAIN.subarray(0, 4), PLAIN.subarray(4))].map((b) => Uint8Array.of(b)),
+      "zstd",
+    ),
+  ],
+  ["zstd with skippable frames", post(Buffer.concat([SKIP, frames(PLAIN), SKIP]), "zstd")],
+  ["zstd with an empty frame", post(frames(new Uint8Array(0), PLAIN), "zstd")],
+  ["zstd with a checksum", post(checked(PLAIN), "zstd")],
   ["chunks", chunked([PLAIN.subarray(0, 3), PLAIN.subarray(3)])],
   [
     "gzip in chunks of one byte",
@@ -121,6 +144,36 @@ const REFUSED: readonly [
   ["two codings", post(gzipSync(PLAIN), "gzip, gzip"), 415, "encoding_unsupported"],
   ["what is not gzip", post(PLAIN, "gzip"), 400, "encoding_corrupt"],
   ["what is not zstd", post(PLAIN, "zstd"), 400, "encoding_corrupt"],
+  [
+    "half of a zstd",
+    post(zstdCompressSync(PLAIN).subarray(0, 12), "zstd"),
+    400,
+    "encoding_corrupt",
+  ],
+  [
+    "a zstd whose checksum is missing",
+    post(checked(PLAIN).subarray(0, -4), "zstd"),
+    400,
+    "encoding_corrupt",
+  ],
+  [
+    "something behind a zstd",
+    post(Buffer.concat([frames(PLAIN), PLAIN]), "zstd"),
+    400,
+    "encoding_corrupt",
+  ],
+  [
+    "zstd whose second frame is no good",
+    post(Buffer.concat([frames(PLAIN), frames(PLAIN).fill(7, 8)]), "zstd"),
+    400,
+    "encoding_corrupt",
+  ],
+  [
+    "a zstd bomb in many frames",
+    post(frames(...Array(20).fill(bomb.subarray(0, 400))), "zstd"),
+    413,
+    "body_inflates_too_large",
+  ],
   ["half of a gzip", post(gzipSync(PLAIN).subarray(0, 20), "gzip"), 400, "encoding_corrupt"],
 ];
 
@@ -133,10 +186,32 @@ for (const [what, send, status, reason] of REFUSED) {
   });
 }
 
-Deno.test("readBody() gives no more of a zstd that is cut than there is", async () => {
-  const half = zstdCompressSync(PLAIN).subarray(0, 12);
-  const outcome = await reading(post(half, "zstd"));
-  if (outcome.kind === "body") assert.ok(outcome.bytes.length < PLAIN.length);
+Deno.test("readBody() unpacks no more frames of zstd than anyone makes", async () => {
+  const many = { wireBytesMax: 2 ** 20, bodyBytesMax: 2 ** 20 };
+  const one = zstdCompressSync(Uint8Array.of(32));
+  const read = await reading(post(Buffer.concat(Array(1_024).fill(one)), "zstd"), many);
+  assert.equal(text(read).length, 1_024);
+  const refused = await reading(post(Buffer.concat(Array(1_025).fill(one)), "zstd"), many);
+  assert.ok(refused.kind === "refused" && refused.reason === "encoding_corrupt");
+});
+
+Deno.test("property: readBody() reads what was packed, however it is split", async () => {
+  const limits = { wireBytesMax: 2 ** 20, bodyBytesMax: 2 ** 20 };
+  const parts = fc.array(fc.uint8Array({ maxLength: 300, size: "max" }), {
+    minLength: 1,
+    maxLength: 5,
+  });
+  await fc.assert(
+    fc.asyncProperty(parts, fc.integer({ min: 1, max: 400 }), async (pieces, step) => {
+      const packed = frames(...pieces);
+      const chunks: Uint8Array[] = [];
+      for (let at = 0; at < packed.length; at += step) chunks.push(packed.subarray(at, at + step));
+      const outcome = await reading(chunked(chunks, "zstd"), limits);
+      assert.ok(outcome.kind === "body");
+      assert.deepEqual(Buffer.from(outcome.bytes), Buffer.concat(pieces));
+    }),
+    { numRuns: 40 },
+  );
 });
 
 Deno.test("readBody() does not unpack a bomb that says its size", async () => {

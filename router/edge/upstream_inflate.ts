@@ -4,6 +4,7 @@
  */
 import type { Transform } from "node:stream";
 import * as zlib from "node:zlib";
+import { createZstdFrames } from "./body_reader_frames.ts";
 import { UpstreamError } from "./upstream_error.ts";
 
 export interface Inflated {
@@ -37,7 +38,7 @@ function inflaterFor(coding: string | undefined): (() => Transform) | undefined 
     case "br":
       return () => zlib.createBrotliDecompress();
     case "zstd":
-      return () => zlib.createZstdDecompress();
+      return createZstdFrames;
     default:
       return undefined;
   }
