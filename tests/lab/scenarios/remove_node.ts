@@ -65,7 +65,8 @@ async function run(lab: Lab): Promise<void> {
   });
   await lab.step("nothing of Heddle is left on it but weights", async () => {
     const left = await fleet.node(NODE).sh(
-      "find / -xdev -path /proc -prune -o -path /sys -prune -o -iname '*heddle*' -print",
+      "find / -xdev -path /proc -prune -o -path /sys -prune -o " +
+        "-path '/var/lib/heddle/models/*' -prune -o -iname '*heddle*' -print",
     );
     equal(left, "/var/lib/heddle");
     equal(await fleet.node(NODE).sh("ps -e -o args= | grep -c '[h]eddle' || true"), "0");
