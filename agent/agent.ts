@@ -33,6 +33,7 @@ import { hardwareMetrics } from "./hardware_metrics.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
 import { evidenceOf } from "./discovery/evidence_of.ts";
+import { strangerWatch } from "./discovery/own_processes.ts";
 import { prepareHere } from "./supervision/prepare_here.ts";
 import type { EngineInstalls, InstalledHere } from "./installs/engine_installs.ts";
 import { openInstalls } from "./installs/open_installs.ts";
@@ -115,6 +116,7 @@ export async function buildAgent(
   const discovery = createDiscovery({
     ...discoveryOptions(options, address),
     heldGpus: () => supervisor.heldGpus(),
+    strangers: await strangerWatch({ shim, stateDirectory: config.state_directory }),
     onNvidiaSmi: (call) => listeners.onNvidiaSmi(call),
     memory: await openBootMemory(join(config.state_directory, "boot.json"), bootId),
   });

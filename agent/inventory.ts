@@ -40,7 +40,12 @@ import type { TimedCall } from "./edge/hardware/timed_nvidia_smi.ts";
 import { textAt } from "./edge/hardware/sysfs.ts";
 import { FaultWatch } from "./discovery/fault_watch.ts";
 import { type HardwareSource, machineSource } from "./discovery/hardware_source.ts";
-import { GPU_WATCH_LIMITS, GpuWatch, type GpuWatchLimits } from "./discovery/gpu_watch.ts";
+import {
+  GPU_WATCH_LIMITS,
+  GpuWatch,
+  type GpuWatchLimits,
+  type SeeStrangers,
+} from "./discovery/gpu_watch.ts";
 import { ModelWatch } from "./discovery/model_watch.ts";
 import { RdmaWatch } from "./discovery/rdma_watch.ts";
 import { SingleFlight } from "./discovery/single_flight.ts";
@@ -70,6 +75,8 @@ export interface DiscoveryOptions {
    * is foreign and keeps that GPU out of placement. Absent: no such judgement.
    */
   readonly heldGpus?: () => ReadonlySet<string>;
+  /** Tells processes on held GPUs from engines. Absent: every process there is taken for an engine's. */
+  readonly strangers?: SeeStrangers | undefined;
   /** What was seen since the machine was started; absent: only what this discovery sees itself. */
   readonly memory?: BootMemory;
   /** Hears of each call of nvidia-smi. */
@@ -189,6 +196,7 @@ class HardwareDiscovery implements Discovery {
       nvidiaSmi: source.nvidiaSmi,
       overrides: options.gpuClassOverride ?? [],
       heldGpus: options.heldGpus,
+      strangers: options.strangers,
       wsl: this.#wsl,
       faults: () => this.#faults.events(),
       now: options.now,

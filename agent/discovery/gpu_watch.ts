@@ -12,7 +12,7 @@ import { type GpuSurvey, surveyGpus } from "../core/gpu/gpu_facts.ts";
 import type { GpuClassOverride } from "../core/gpu/gpu_class.ts";
 import type { GpuUse } from "../core/gpu/gpu_release.ts";
 import { parseMigList } from "../core/nvidia/mig_list.ts";
-import { rowOf } from "../core/gpu/gpu_problems.ts";
+import { computing, rowOf } from "../core/gpu/gpu_problems.ts";
 import type { GpuLinks, LinkReadings } from "../core/health/link_fault.ts";
 import { countOf, mergeRows, parseCsv, type Row, textOf } from "../core/nvidia/nvidia_csv.ts";
 import { pciAddress } from "../core/nvidia/pci_address.ts";
@@ -36,6 +36,7 @@ export interface GpuWatchOptions {
   readonly nvidiaSmi: NvidiaTool | undefined;
   readonly overrides: readonly GpuClassOverride[];
   readonly heldGpus: (() => ReadonlySet<string>) | undefined;
+  readonly strangers: SeeStrangers | undefined;
   readonly wsl: boolean;
   /** Faults that the kernel logged, by PCI address. */
   readonly faults: () => ReadonlyMap<string, readonly XidEvent[]>;
@@ -44,6 +45,14 @@ export interface GpuWatchOptions {
   /** What has been seen of the links since the boot. */
   readonly memory: BootMemory;
 }
+
+/**
+ * Which of these processes are nobody's of ours, with their names; undefined: that cannot be told.
+ * Never rejects.
+ */
+export type SeeStrangers = (
+  pids: readonly number[],
+) => Promise<ReadonlyMap<number, string> | undefined>;
 
 /** Deadlines of calls and ages of readings, in ms. */
 export interface GpuWatchLimits {
@@ -92,6 +101,9 @@ export class GpuWatch {
     | { readonly statuses: ReadonlyMap<string, NvlinkStatus>; readonly at: number }
     | undefined;
   #processes: Aged<readonly ComputeApp[]> | undefined;
+  /** What the last look, and the last two, found to be strangers on held GPUs. */
+  #strangersSeen: ReadonlyMap<number, string> = new Map();
+  #strangers: ReadonlyMap<number, string> = new Map();
   #migInstances: ReadonlyMap<string, readonly string[]> = new Map();
 
   constructor(options: GpuWatchOptions) {
@@ -131,6 +143,7 @@ export class GpuWatch {
       systemMemoryMib,
       overrides: this.#options.overrides,
       held: this.#options.heldGpus?.(),
+      strangers: this.#strangers,
       wsl: this.#options.wsl,
     };
     return surveyGpus(readings);
@@ -306,6 +319,19 @@ export class GpuWatch {
       ? { kind: "answered", value: parseComputeApps(result.stdout), failure: failureOf(result) }
       : failedAnswer(result);
     this.#processes = { answer, at: this.#options.now() };
+    await this.#seeStrangers(answer.kind === "answered" ? answer.value : []);
+  }
+
+  // Twice, because an engine's process may have ended, and its number have been given to another,
+  // between the driver's answer and ours.
+  async #seeStrangers(apps: readonly ComputeApp[]): Promise<void> {
+    const { heldGpus, strangers } = this.#options;
+    const held = heldGpus?.() ?? new Set<string>();
+    const pids = [...held].flatMap((uuid) => computing(uuid, apps).map(({ pid }) => pid));
+    const seen = pids.length === 0 ? new Map<number, string>() : await strangers?.(pids);
+    const before = this.#strangersSeen;
+    this.#strangersSeen = seen ?? new Map();
+    this.#strangers = new Map([...this.#strangersSeen].filter(([pid]) => before.has(pid)));
   }
 
   async #askMig(tool: NvidiaTool, mode: Answer<GpuRows>, signal: AbortSignal): Promise<void> {

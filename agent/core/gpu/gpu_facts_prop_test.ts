@@ -64,6 +64,7 @@ Deno.test("surveyGpus() never throws, invents no GPU, and calls none usable with
           systemMemoryMib: undefined,
           overrides: [],
           held: undefined,
+          strangers: new Map(),
           wsl: false,
         });
         for (const gpu of gpus) {

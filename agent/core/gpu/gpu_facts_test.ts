@@ -1,5 +1,6 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { parseXid } from "../health/xid.ts";
+import { parseComputeApps } from "../nvidia/compute_apps.ts";
 import { failureOf } from "../nvidia/nvidia_failure.ts";
 import { type FieldGroup, FIELDS } from "../nvidia/nvidia_fields.ts";
 import { parseCsv, textOf } from "../nvidia/nvidia_csv.ts";
@@ -35,6 +36,11 @@ const HEALTHY: Partial<GpuReadings> = {
   ),
 };
 
+/** What --query-compute-apps prints, as the agent asks for it. */
+function apps(stdout: string): GpuReadings["processes"] {
+  return { kind: "answered", value: parseComputeApps(stdout), failure: undefined };
+}
+
 /** Two healthy H100s, but for `over`; `known` follows the identity unless it is given. */
 function readings(over: Partial<GpuReadings> = {}): GpuReadings {
   const identity = over.identity ?? answer("identity", TWO);
@@ -57,6 +63,7 @@ function readings(over: Partial<GpuReadings> = {}): GpuReadings {
     systemMemoryMib: 257_000,
     overrides: [],
     held: undefined,
+    strangers: new Map(),
     wsl: false,
     ...HEALTHY,
     ...over,
@@ -369,6 +376,21 @@ const CASES: readonly (readonly [string, Partial<GpuReadings>, string[], string[
     [],
   ],
   [
+    "an engine and a stranger on a GPU that a shard holds",
+    {
+      held: new Set(["GPU-a", "GPU-b"]),
+      strangers: new Map([[811, "python3"]]),
+      processes: apps(
+        "GPU-a, 4110331, 68596, /opt/envs/app/bin/python3\n" +
+          "GPU-b, 4110332, 68596, VLLM::Worker_TP1\n" +
+          "GPU-b, 811, 2048, [Insufficient Permissions]\n" +
+          "GPU-b, 812, 25, /usr/bin/nvidia-cuda-mps-server\n",
+      ),
+    },
+    ["1 foreign_process"],
+    [],
+  ],
+  [
     "NVLinks of which some are down",
     {
       nvlinks: new Map([
@@ -567,4 +589,22 @@ Deno.test("surveyGpus() tells a card with fewer PCIe lanes than it could use, an
   for (const pcie of [answer("pcie", "GPU-a, [N/A], 16\nGPU-b, 0, 16\n"), NOT_ASKED]) {
     deepEqual(reasons({ pcie }).node, reasons({}).node);
   }
+});
+
+Deno.test("surveyGpus() names who uses a GPU beside an engine, with what it takes and what to do", () => {
+  const { gpus } = surveyGpus(readings({
+    held: new Set(["GPU-b"]),
+    strangers: new Map([[811, "python3"], [4_110_331, "python3"]]),
+    processes: apps(
+      "GPU-b, 77, 68596, VLLM::EngineCore\nGPU-b, 811, [N/A], [Not Found]\n" +
+        "GPU-b, 4110331, 2048, /opt/envs/app/bin/python3\n",
+    ),
+  }));
+  const [problem] = gpus[1]?.problems ?? [];
+  equal(
+    problem?.detail,
+    "Processes that are not Heddle's use it beside an engine: pid 811 (python3), " +
+      "pid 4110331 (/opt/envs/app/bin/python3, 2048 MiB).",
+  );
+  match(problem?.remedy ?? "", /^Stop them: .* the engine, which goes on/);
 });

@@ -6,6 +6,7 @@
 import type { GpuProblem } from "../problem.ts";
 import type { GpuKind } from "./gpu_class.ts";
 import { pciAddress } from "../nvidia/pci_address.ts";
+import type { ComputeApp } from "../nvidia/compute_apps.ts";
 import { cellOf, type Row, textOf } from "../nvidia/nvidia_csv.ts";
 import type { Answer, GpuReadings, GpuRows } from "./readings.ts";
 
@@ -251,21 +252,33 @@ function faultProblems(row: Row, readings: GpuReadings): GpuProblem[] {
 /** Names of processes that belong to the system and hold no memory of their own. */
 const SYSTEM_PROCESS = /(?:^|\/)nvidia-cuda-mps-(?:server|control)$/;
 
+/** Processes that compute on a GPU, without those of the system. */
+export function computing(uuid: string, apps: readonly ComputeApp[]): readonly ComputeApp[] {
+  return apps.filter(({ gpuUuid, name }) => gpuUuid === uuid && !SYSTEM_PROCESS.test(name));
+}
+
+/** On a free GPU nobody of ours is; on a held one only who is known to be no part of an engine counts. */
 function foreignProblems(uuid: string, readings: GpuReadings): GpuProblem[] {
-  if (readings.held === undefined || readings.held.has(uuid) || readings.wsl) return [];
-  if (readings.processes.kind !== "answered") return [];
-  const foreign = readings.processes.value.filter((each) =>
-    each.gpuUuid === uuid && !SYSTEM_PROCESS.test(each.name)
-  );
+  const { held, strangers, processes } = readings;
+  if (held === undefined || readings.wsl || processes.kind !== "answered") return [];
+  const beside = held.has(uuid);
+  const foreign = computing(uuid, processes.value)
+    .filter(({ pid }) => !beside || strangers.has(pid));
   if (foreign.length === 0) return [];
-  const each = foreign.slice(0, 4).map((app) =>
-    `pid ${app.pid} (${app.name}${app.memoryMib === undefined ? "" : `, ${app.memoryMib} MiB`})`
-  );
+  const each = foreign.slice(0, 4).map(({ pid, name, memoryMib }) => {
+    // The driver may not tell a name; the machine then does.
+    const known = name.startsWith("[") ? strangers.get(pid) ?? name : name;
+    return `pid ${pid} (${known}${memoryMib === undefined ? "" : `, ${memoryMib} MiB`})`;
+  });
+  const more = foreign.length > 4 ? ` and ${foreign.length - 4} more` : "";
   return [{
     reason: "foreign_process",
-    detail: `Processes that are not Heddle's use it: ${each.join(", ")}` +
-      (foreign.length > 4 ? ` and ${foreign.length - 4} more.` : "."),
-    remedy: "Stop them, or leave the GPU to them.",
+    detail: `Processes that are not Heddle's use it${beside ? " beside an engine" : ""}: ` +
+      `${each.join(", ")}${more}.`,
+    remedy: beside
+      ? "Stop them: they take memory and time from the engine, which goes on. Nothing new is " +
+        "placed on the GPU until they are gone."
+      : "Stop them, or leave the GPU to them.",
   }];
 }
 

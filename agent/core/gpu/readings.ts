@@ -55,6 +55,8 @@ export interface GpuReadings {
   readonly overrides: readonly GpuClassOverride[];
   /** GPUs that shards of this node hold; undefined: unknown, so no process is called foreign. */
   readonly held: ReadonlySet<string> | undefined;
+  /** Processes on held GPUs that are known to be nobody's of ours, with their names. */
+  readonly strangers: ReadonlyMap<number, string>;
   /** Windows' subsystem: its process list means nothing here. */
   readonly wsl: boolean;
 }

@@ -17,6 +17,8 @@ export interface Subject {
   directory(): Promise<string>;
   /** Resolves when what the launchers started has ended. */
   settled(): Promise<void>;
+  /** Which of these processes live and are none of its. */
+  strangers(pids: readonly number[]): Promise<ReadonlyMap<number, string>>;
 }
 
 interface Started {
@@ -42,6 +44,7 @@ export function launcherContract(kind: string, open: () => Promise<Subject & Asy
   signals(it);
   restarts(it);
   usage(it);
+  strangers(it);
 }
 
 type It = (name: string, work: (subject: Subject) => Promise<void>) => void;
@@ -276,5 +279,29 @@ function usage(it: It): void {
     }
     equal((await subject.launcher.usage([idle.process])).size, 0);
     equal((await subject.launcher.usage([])).size, 0);
+  });
+}
+
+// A driver names pids alone, and what holds a GPU is often a worker that renamed itself, or a child's
+// child: none of them may be taken for somebody else's.
+function strangers(it: It): void {
+  it("tells what it started, and all that came of it, from strangers", async (subject) => {
+    const started = await start(
+      subject,
+      `sleep 40 & one=$!
+       setsid env -i /bin/sleep 40 & two=$!
+       (setsid env -i /bin/sh -c 'echo "#far $$#"; exec sleep 40' &)
+       sleep 0.2; echo "#pids $$ $one $two#"; wait`,
+    );
+    const log = await said(subject, started, "#pids");
+    const own = [...log.matchAll(/#(?:far|pids) ([\d ]+)#/g)]
+      .flatMap(([, pids = ""]) => pids.split(" ").map(Number));
+    equal(own.length, 4, log);
+    const found = await subject.strangers([...own, Deno.ppid, 999_999_999]);
+    deepEqual([...found.keys()], [Deno.ppid], `${own.join(" ")} are its own`);
+    ok((found.get(Deno.ppid) ?? "") !== "", "with its name");
+    await subject.launcher.signal(started.process, "SIGKILL");
+    await new Deno.Command("/bin/sh", { args: ["-c", `kill -KILL ${own.join(" ")}`] }).output();
+    await ended(subject, started);
   });
 }

@@ -5,6 +5,7 @@ import { eventually } from "../../eventually_fake.ts";
 import { launcherContract, type Subject } from "./contract.ts";
 import { ProcessLauncher } from "./process.ts";
 import { callShim, readBootId } from "./shim.ts";
+import { strangersAmong } from "./strangers.ts";
 
 const SHIM = fileURLToPath(new URL("../../../bin/heddle-shim", import.meta.url));
 
@@ -16,6 +17,9 @@ async function open(): Promise<Subject & AsyncDisposable & { readonly root: stri
     launchers.push(launcher);
     return launcher;
   };
+  // So that not all that this very process began is known as the asker's own.
+  const asker = join(root, "heddle-asker");
+  await Deno.writeTextFile(asker, `#!/bin/sh\n"${SHIM}" "$@"\nexit $?\n`, { mode: 0o755 });
   let count = 0;
   return {
     root,
@@ -26,6 +30,7 @@ async function open(): Promise<Subject & AsyncDisposable & { readonly root: stri
       await Deno.mkdir(folder, { mode: 0o700 });
       return folder;
     },
+    strangers: (pids) => strangersAmong({ shim: asker, stateDirectory: root }, pids),
     settled: async () => void await Promise.all(launchers.map((each) => each.childrenEnded())),
     async [Symbol.asyncDispose]() {
       await Deno.remove(root, { recursive: true });

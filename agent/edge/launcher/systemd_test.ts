@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { launcherContract, type Subject } from "./contract.ts";
 import { probeAsUnit } from "./probe_unit.ts";
+import { strangersAmong } from "./strangers.ts";
 import { SystemdLauncher } from "./systemd.ts";
 
 const SHIM = fileURLToPath(new URL("../../../bin/heddle-shim", import.meta.url));
@@ -29,6 +30,7 @@ async function open(): Promise<Subject & AsyncDisposable & { readonly root: stri
       await Deno.mkdir(folder, { mode: 0o700 });
       return folder;
     },
+    strangers: (pids) => strangersAmong({ shim: SHIM, stateDirectory: root }, pids),
     settled: () => Promise.resolve(),
     async [Symbol.asyncDispose]() {
       await Deno.remove(root, { recursive: true });
