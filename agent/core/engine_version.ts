@@ -2,7 +2,8 @@
 
 /**
  * The version in `output`, or undefined when none can be told. Engines print it in their own ways:
- * "0.28.1", "vLLM 0.28.1+cu129", "heddle-sim 0.1.0", "version: 11069 (00dc8057)". Warnings of their
+ * "0.28.1", "vLLM 0.28.1+cu129", "heddle-sim 0.1.0", "version: 9093 (00dc8057)",
+ * "version: 0.6.0-dev (build 11434, commit 00dc8057)". Warnings of their
  * libraries may come before; what is on a line of its own, or after the word version, counts most.
  */
 export function engineVersion(output: string): string | undefined {
@@ -19,7 +20,9 @@ export function engineVersion(output: string): string | undefined {
 const COLOUR = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*[A-Za-z]`, "g");
 const NUMBER = String.raw`\d+(?:\.\d+)+(?:[-+.]?[A-Za-z0-9]+)*`;
 const PATTERNS: readonly RegExp[] = [
-  /^version:\s*(b?\d+)\b/i,
+  // Newer llama.cpp: its releases go by the build, and one that was not built from a tag has 0 or 1.
+  /^version:.*\(build (\d{3,}),/i,
+  /^version:\s*(b?\d+)(?![\w.])/i,
   new RegExp(`^version:?\\s*v?(${NUMBER})`, "i"),
   new RegExp(`^v?(${NUMBER})$`),
   new RegExp(`^[A-Za-z][\\w.-]*[ ,]+(?:version[ :]+)?v?(${NUMBER})$`, "i"),

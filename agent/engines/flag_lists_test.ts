@@ -3,9 +3,10 @@
  * scripts in `tools/engine_flags/` read them out of vLLM's and SGLang's own source, and as llama.cpp's
  * server tells them. A list of another version beside these is tried as well.
  */
-import { equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok } from "node:assert/strict";
 import type { ShardSpec } from "../core/shard/shard.ts";
 import { adapterOf } from "./adapters.ts";
+import { CAME, WENT } from "./llamacpp_flags.ts";
 import { buildFor, type Installed, LAYOUTS } from "./layouts_fake.ts";
 
 const LISTS = new URL("../../tests/fixtures/engines/", import.meta.url);
@@ -74,6 +75,13 @@ Deno.test("an engine that is too old for a layout is refused, with the version t
       ["vllm", "0.1.dev1+g1234", two, undefined],
       ["sglang", "0.4.8", {}, /--nccl-port, which sglang has since 0\.4\.9/],
       ["sglang", "0.5.3", {}, undefined],
+      ["llamacpp", "4000", {}, /llamacpp 4000: it is not known to read the replica's key/],
+      ["llamacpp", "b4231", {}, undefined],
+      ["llamacpp", "0", { args: ["--load-mode", "none"] }, undefined],
+      ["llamacpp", "0.6.0-dev", { args: ["--no-mmap"] }, undefined],
+      ["llamacpp", "9093", { args: ["--load-mode=none"] }, /--load-mode, which .* since 10434/],
+      ["llamacpp", "10000", { args: ["--load-mode", "none"] }, undefined],
+      ["llamacpp", "10830", { args: ["--no-mmap"] }, undefined],
     ];
   for (const [engine, version, layout, words] of cases) {
     const built = buildFor({ engine, version }, layout);
@@ -84,4 +92,39 @@ Deno.test("an engine that is too old for a layout is refused, with the version t
       match(built.message, words);
     }
   }
+});
+
+Deno.test("a flag that the installed llama.cpp has no more is refused, with what says the same now", () => {
+  const built = buildFor({ engine: "llamacpp", version: "11434" }, { args: ["--no-mmap"] });
+  ok(built?.kind === "refused");
+  equal(built.reason, "engine_too_new");
+  match(built.message, /--no-mmap, which llamacpp has no more since 10950 .* --load-mode none/);
+});
+
+Deno.test("an old llama.cpp is not given --offline, and every other one is", () => {
+  const argvOf = (version: string) => {
+    const built = buildFor({ engine: "llamacpp", version }, {});
+    return built?.kind === "processes" ? built.processes[0]?.argv ?? [] : [];
+  };
+  equal(argvOf("5335").includes("--offline"), false);
+  for (const version of ["5937", "b11069", "0"]) ok(argvOf(version).includes("--offline"), version);
+});
+
+Deno.test("the table of llama.cpp's flags is what its own lists say", () => {
+  const flagsOf = (build: number) =>
+    new Set(
+      Deno.readTextFileSync(new URL(`llamacpp-${build}.txt`, LISTS)).split("\n")
+        .filter((line) => line.startsWith("-")),
+    );
+  const [older, newer] = [flagsOf(10_434), flagsOf(11_434)];
+  for (const { lacking, has, flags } of CAME) {
+    for (const flag of flags) {
+      if (has === 10_434) ok(older.has(flag), flag);
+      else ok(lacking === 10_434 && !older.has(flag) && newer.has(flag), flag);
+    }
+  }
+  const gone = [...older].filter((flag) => !newer.has(flag));
+  deepEqual(WENT.flatMap(({ flags }) => Object.keys(flags)).sort(), gone.sort());
+  const came = CAME.filter(({ has }) => has === 11_434).flatMap(({ flags }) => flags);
+  deepEqual([...newer].filter((flag) => !older.has(flag)).sort(), [...came].sort());
 });

@@ -3,6 +3,15 @@
  * what is not said it fits to the memory it finds, down to a context that serves nobody.
  */
 import { type Built, type EngineAdapter, httpPort, type LaunchInput, refused } from "./engine.ts";
+import { CAME, WENT } from "./llamacpp_flags.ts";
+
+/**
+ * The oldest build that is known to read its key from the environment. One that does not would
+ * serve anyone.
+ */
+const KEY_SINCE = 4_231;
+/** Older ones may not know the flag; the model is a file that is there, so nothing would be fetched. */
+const OFFLINE_SINCE = 5_937;
 
 /** For a profile that does not say `-c`; 0 would be the model's own, often more than fits. */
 const CONTEXT_DEFAULT = 4096;
@@ -46,6 +55,9 @@ function build({ spec, engine, address, apiKey, modelDirs }: LaunchInput): Built
         "relative to one of model_dirs",
     );
   }
+  const build = buildNumber(engine.version);
+  const unknown = build === undefined ? undefined : notOfBuild(build, spec.args);
+  if (unknown !== undefined) return unknown;
   return {
     kind: "processes",
     modelFile: file,
@@ -59,12 +71,50 @@ function build({ spec, engine, address, apiKey, modelDirs }: LaunchInput): Built
         ...(says(spec.args, ["-c", "--ctx-size"]) ? [] : ["-c", String(CONTEXT_DEFAULT)]),
         ...layers(spec.args, spec.gpus.length),
         "--metrics",
-        "--offline",
+        ...(build !== undefined && build < OFFLINE_SINCE ? [] : ["--offline"]),
         ...spec.args,
       ],
       env: apiKey === "" ? {} : { LLAMA_API_KEY: apiKey },
     }],
   };
+}
+
+/** Undefined for a server that was not built from a release: such a one says 0 or 1. */
+function buildNumber(version: string): number | undefined {
+  const digits = /^b?(\d{3,7})$/.exec(version)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** The refusal of what that build cannot do; undefined when nothing is known to be wrong. */
+function notOfBuild(build: number, args: readonly string[]): Built | undefined {
+  const cannot = `Cannot start llamacpp ${build}`;
+  if (build < KEY_SINCE) {
+    return refused(
+      "engine_too_old",
+      `${cannot}: it is not known to read the replica's key (LLAMA_API_KEY) from its environment, ` +
+        `which llamacpp does since ${KEY_SINCE} at the latest; without it anyone could use the ` +
+        "GPUs. Install a newer one",
+    );
+  }
+  for (const flag of args.map((arg) => arg.replace(/=.*/, ""))) {
+    const came = CAME.find(({ lacking, flags }) => build <= lacking && flags.includes(flag));
+    if (came !== undefined) {
+      return refused(
+        "engine_too_old",
+        `${cannot}: the profile gives it ${flag}, which llamacpp has since ${came.has} at the ` +
+          "latest. Install that or a newer one, or leave the flag out",
+      );
+    }
+    const went = WENT.find(({ lacking, flags }) => build >= lacking && Object.hasOwn(flags, flag));
+    if (went !== undefined) {
+      return refused(
+        "engine_too_new",
+        `${cannot}: the profile gives it ${flag}, which llamacpp has no more since ` +
+          `${went.lacking} at the latest. Give ${went.flags[flag]} instead`,
+      );
+    }
+  }
+  return undefined;
 }
 
 // Every layer on the GPUs, or none: what would half fit must fail, not crawl.

@@ -52,6 +52,7 @@ export type FailureReason =
   | "model_file_damaged"
   | "engine_hung"
   | "engine_missing"
+  | "engine_too_new"
   | "engine_too_old"
   | "launch_failed"
   | "launch_mode_unsupported"
