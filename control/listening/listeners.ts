@@ -45,16 +45,18 @@ export interface Listeners {
   close(): Promise<void>;
 }
 
+interface ListenerParts {
+  readonly seat: Seat;
+  readonly realm: Realm;
+  readonly store: Store;
+  readonly denied: Pick<DenyList, "struck">;
+}
+
 /** Starts all of them or, when it throws, none. */
 export async function startListeners(
   settings: Settings,
   tls: TlsMaterial | undefined,
-  { seat, realm, store, denied }: {
-    readonly seat: Seat;
-    readonly realm: Realm;
-    readonly store: Store;
-    readonly denied: Pick<DenyList, "struck">;
-  },
+  { seat, realm, store, denied }: ListenerParts,
 ): Promise<Listeners> {
   let tokens = await readTokens(settings);
   const refuses = (shown: ShownCertificate) => struckWhy(denied.struck, shown);
@@ -87,11 +89,7 @@ export async function startListeners(
     const agents = await serve({
       listen: settings.agents,
       ...(tls === undefined ? {} : { roles: ["agent", "router"] }),
-      routes: (to) => {
-        to.service(AgentService, agentsOf(seat));
-        to.service(RouterService, routersOf(seat, page.traffic));
-        to.service(RenewalService, renewalsOf(seat, settings));
-      },
+      routes: fleetRoutes(settings, seat, page.traffic),
     });
     const admin = await serve({
       listen: settings.admin,
@@ -121,6 +119,15 @@ export async function startListeners(
     await close(0);
     throw error;
   }
+}
+
+/** What agents and routers call. */
+function fleetRoutes(settings: Settings, seat: Seat, traffic: ServedConsole["traffic"]) {
+  return (to: ConnectRouter) => {
+    to.service(AgentService, agentsOf(seat));
+    to.service(RouterService, routersOf(seat, traffic));
+    to.service(RenewalService, renewalsOf(seat, settings));
+  };
 }
 
 /** What operators call, on either of their listeners. */

@@ -110,6 +110,17 @@ function testRecords(test: Test): void {
       deepEqual(await store.audit(10), [audit]);
     });
   });
+
+  test("tells also a control that does not lead what was struck", async (fresh) => {
+    await withLead(fresh, async (store) => {
+      deepEqual(await store.struck(), new Map());
+      await store.persist(EVERYTHING);
+      deepEqual(await store.struck(), new Map([["agent/n1", strike]]));
+    });
+    await withStore(fresh, async (store) => {
+      deepEqual(await store.struck(), new Map([["agent/n1", strike]]));
+    });
+  });
 }
 
 function testChanges(test: Test): void {
@@ -155,17 +166,6 @@ function testChanges(test: Test): void {
       deepEqual(decisions, NO_DECISIONS);
       deepEqual(knownNodes, new Set(["n2"]));
     }));
-
-  test("tells also a control that does not lead what was struck", async (fresh) => {
-    await withLead(fresh, async (store) => {
-      deepEqual(await store.struck(), new Map());
-      await store.persist(EVERYTHING);
-      deepEqual(await store.struck(), new Map([["agent/n1", strike]]));
-    });
-    await withStore(fresh, async (store) => {
-      deepEqual(await store.struck(), new Map([["agent/n1", strike]]));
-    });
-  });
 
   test("gives the newest audit records first, at most as many as asked for", (fresh) =>
     withLead(fresh, async (store) => {
