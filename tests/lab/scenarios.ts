@@ -1,7 +1,7 @@
 /** Every scenario by its name, in the order in which `all` runs them. */
 import type { Scenario } from "./scenario.ts";
 import { backup } from "./scenarios/backup.ts";
-import { badRelease } from "./scenarios/bad_release.ts";
+import { badRelease } from "./scenarios/upgrades/bad_release.ts";
 import { certificates } from "./scenarios/certificates.ts";
 import { controls } from "./scenarios/controls.ts";
 import { kills } from "./scenarios/kills.ts";
@@ -11,8 +11,8 @@ import { systemdLauncher } from "./scenarios/systemd_launcher.ts";
 import { onboard } from "./scenarios/onboard.ts";
 import { preflight } from "./scenarios/preflight.ts";
 import { removeNode } from "./scenarios/remove_node.ts";
-import { upgrade } from "./scenarios/upgrade.ts";
-import { upgradeEngines } from "./scenarios/upgrade_engines.ts";
+import { upgrade } from "./scenarios/upgrades/upgrade.ts";
+import { upgradeEngines } from "./scenarios/upgrades/upgrade_engines.ts";
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   nodes,

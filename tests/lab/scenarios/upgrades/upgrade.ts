@@ -1,11 +1,11 @@
 /** To the next release under traffic: nobody notices, no engine is restarted; and back again. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { join } from "node:path";
-import { type Fleet, fleetOf, GIANT, prepareFleet, releaseOfLab } from "../fleet.ts";
-import type { Lab } from "../lab.ts";
-import { writeNextRelease } from "../next_release.ts";
-import type { Scenario } from "../scenario.ts";
-import { Traffic } from "../traffic.ts";
+import { type Fleet, fleetOf, GIANT, prepareFleet, releaseOfLab } from "../../fleet.ts";
+import type { Lab } from "../../lab.ts";
+import { writeNextRelease } from "../../next_release.ts";
+import type { Scenario } from "../../scenario.ts";
+import { Traffic } from "../../traffic.ts";
 
 export const upgrade: Scenario = {
   title: "control, routers and nodes are upgraded under traffic: no request fails, engines stay",

@@ -1,10 +1,10 @@
 /** A release whose agent does not run: the first node is put back, and no other is touched. */
 import { deepEqual, equal, match, notEqual } from "node:assert/strict";
 import { join } from "node:path";
-import { fleetOf, GIANT, prepareFleet, releaseOfLab } from "../fleet.ts";
-import type { Lab } from "../lab.ts";
-import { type NextRelease, writeNextRelease } from "../next_release.ts";
-import type { Scenario } from "../scenario.ts";
+import { fleetOf, GIANT, prepareFleet, releaseOfLab } from "../../fleet.ts";
+import type { Lab } from "../../lab.ts";
+import { type NextRelease, writeNextRelease } from "../../next_release.ts";
+import type { Scenario } from "../../scenario.ts";
 
 export const badRelease: Scenario = {
   title: "a release that does not run is put back on the first node, and stops there",

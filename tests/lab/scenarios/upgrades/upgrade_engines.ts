@@ -2,11 +2,11 @@
 import { deepEqual, equal, match, notEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { z } from "zod";
-import { type Fleet, fleetOf, prepareFleet } from "../fleet.ts";
-import type { Lab } from "../lab.ts";
-import type { Scenario } from "../scenario.ts";
-import { Traffic } from "../traffic.ts";
-import { waitFor } from "../wait_for.ts";
+import { type Fleet, fleetOf, prepareFleet } from "../../fleet.ts";
+import type { Lab } from "../../lab.ts";
+import type { Scenario } from "../../scenario.ts";
+import { Traffic } from "../../traffic.ts";
+import { waitFor } from "../../wait_for.ts";
 
 export const upgradeEngines: Scenario = {
   title:
