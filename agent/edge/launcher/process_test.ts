@@ -70,6 +70,44 @@ Deno.test("an engine whose shim was killed is found as an orphan, and ended", as
   await subject.settled();
 });
 
+Deno.test("a log is bounded also while no agent runs, and its engine notices nothing", async () => {
+  await using subject = await open();
+  const { process, directory } = await started(
+    subject,
+    `trap 'echo "#signal"' PIPE XFSZ
+     while :; do echo "still here"; sleep 0.05; done`,
+    "talkative",
+  );
+  const log = subject.launcher.logFile(directory);
+  await eventually("it speaks", async () => (await Deno.stat(log)).size > 0);
+  // What an engine would have written in a night.
+  await Deno.truncate(log, 200 * 1024 * 1024);
+  await eventually("the log is cut", async () => (await Deno.stat(log)).size < 2 ** 20);
+  equal((await Deno.stat(`${log}.old`)).size, 4 * 1024 * 1024);
+  await eventually("it goes on", async () => (await Deno.readTextFile(log)).includes("still"));
+  ok(!(await Deno.readTextFile(log)).includes("#signal"));
+  await subject.launcher.signal(process, "SIGKILL");
+});
+
+Deno.test("keep-logs cuts what is too long, and ends when there are no runs left", async () => {
+  const root = await Deno.makeTempDir({ prefix: "heddle logs " });
+  try {
+    const run = join(root, "s-m", "run-1");
+    await Deno.mkdir(run, { recursive: true });
+    await Deno.writeTextFile(join(run, "log"), "x".repeat(5_000));
+    await Deno.writeTextFile(join(run, "engine"), "x".repeat(5_000));
+    const keeping = callShim(SHIM, ["keep-logs", root, "4096"]);
+    await eventually("it is cut", async () => (await Deno.stat(join(run, "log"))).size === 0);
+    equal((await Deno.readTextFile(join(run, "log.old"))).length, 5_000);
+    equal((await Deno.stat(join(run, "engine"))).size, 5_000, "no log");
+    await Deno.remove(run, { recursive: true });
+    await keeping;
+    await rejects(callShim(SHIM, ["keep-logs", root]), /usage: keep-logs/);
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+});
+
 Deno.test("two agents on one machine do not see each other's engines", async () => {
   await using one = await open();
   await using other = await open();

@@ -24,6 +24,7 @@ import {
   EXIT_RECORD_BYTES,
   startFailure,
 } from "../../core/systemd/exit_record.ts";
+import { logKeeperArguments } from "../../core/systemd/log_keeper.ts";
 import { environmentFileOf, parseShow, pidIn, type Properties } from "../../core/systemd/show.ts";
 import type { Launcher, LaunchRequest, LiveMember, LiveProcess, Signal } from "./launcher.ts";
 import { callShim, readMembers } from "./shim.ts";
@@ -112,6 +113,7 @@ export class SystemdLauncher implements Launcher {
       await this.#endWhatMayRun(unit);
       throw error;
     }
+    if (this.#kind === ENGINES) await this.#keepLogs();
     const [shown] = await this.#show(unit);
     // One that has ended by now has no pid any more; its record is there, or about to be.
     return {
@@ -258,6 +260,19 @@ export class SystemdLauncher implements Launcher {
       // Not knowing is not knowing it to be gone.
       log.warning("Cannot look for a unit", { unit: this.#unitOf(handle), error });
       return false;
+    }
+  }
+
+  // Asked for at each start: it ends when there is nothing more to keep, and may have been stopped.
+  async #keepLogs(): Promise<void> {
+    const { shim, stateDirectory: folder } = this.#options;
+    try {
+      const args = logKeeperArguments({ shim, folder, slice: this.#kind.slice });
+      const { code, stderr } = await callSystemd(SYSTEMD_RUN, args);
+      if (code === 0 || /already (?:loaded|exists)/i.test(stderr)) return;
+      log.warning("Logs of engines will grow while no agent runs", { why: stderr });
+    } catch (error) {
+      log.warning("Logs of engines will grow while no agent runs", { error });
     }
   }
 
