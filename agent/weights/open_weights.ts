@@ -58,6 +58,8 @@ export function openWeights(options: OpenWeightsOptions): NodeWeights {
     },
     environmentOf: (handle) => ({
       PATH: "/usr/local/bin:/usr/bin:/bin",
+      // What it says at its end becomes part of a message.
+      NO_COLOR: "1",
       ...config.env,
       HEDDLE_FETCH_INTO: into,
       HEDDLE_FETCH_READ: [tokenOf(handle), config.ca_file].filter((path) => path !== undefined)

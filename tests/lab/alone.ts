@@ -28,8 +28,12 @@ export type Replica = z.output<typeof replicaSchema>;
 
 export interface AloneOptions {
   readonly catalog: unknown;
-  /** Path, on the node, of what is told to be the simulated engine. */
+  /** Path, on the node, of what is told to be the engine. */
   readonly engine: string;
+  /** Which one it is told to be. @default "sim" */
+  readonly engineName?: string;
+  /** More of agent.yaml. */
+  readonly agent?: Readonly<Record<string, unknown>>;
 }
 
 /** Boots a node with the user for engines, and nothing started yet. */
@@ -52,10 +56,11 @@ export async function startAlone(node: LabNode, options: AloneOptions): Promise<
       node: node.name,
       control: ["http://127.0.0.1:7443"],
       address: node.address,
-      engines: [{ name: "sim", path: options.engine }],
+      engines: [{ name: options.engineName ?? "sim", path: options.engine }],
       engine_env: engineEnv,
       launcher: "systemd",
       engine_user: ENGINE_USER,
+      ...options.agent,
     }),
   );
   await node.write(
@@ -119,6 +124,7 @@ TimeoutStopSec=15
 StateDirectory=heddle/agent
 StateDirectoryMode=0700
 UMask=0077
+SupplementaryGroups=${ENGINE_USER}
 BindReadOnlyPaths=/sys:/run/heddle/sys
 BindReadOnlyPaths=-/dev/kmsg:/run/heddle/kmsg
 CapabilityBoundingSet=

@@ -13,10 +13,12 @@ import { preflight } from "./scenarios/preflight.ts";
 import { removeNode } from "./scenarios/remove_node.ts";
 import { upgrade } from "./scenarios/upgrades/upgrade.ts";
 import { upgradeEngines } from "./scenarios/upgrades/upgrade_engines.ts";
+import { weights } from "./scenarios/weights.ts";
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   nodes,
   systemd_launcher: systemdLauncher,
+  weights,
   onboard,
   preflight,
   upgrade,

@@ -48,9 +48,12 @@ export interface FakeHub extends AsyncDisposable {
   expire(): void;
 }
 
-/** A hub with one repository, `org/name`, at one commit. */
-export async function fakeHub(files: Readonly<Record<string, Uint8Array>>): Promise<FakeHub> {
-  const hub = new Hub(new Map(Object.entries(files)));
+/** A hub with one repository, `org/name`, at one commit. It listens at `host`. */
+export async function fakeHub(
+  files: Readonly<Record<string, Uint8Array>>,
+  host = "127.0.0.1",
+): Promise<FakeHub> {
+  const hub = new Hub(new Map(Object.entries(files)), host);
   await hub.open();
   return hub;
 }
@@ -73,23 +76,25 @@ class Hub implements FakeHub {
   fault: FakeHub["fault"] = () => undefined;
   token: string | undefined;
   readonly #files: ReadonlyMap<string, Uint8Array>;
+  readonly #host: string;
   readonly #hub: Server;
   readonly #storage: Server;
   #signature = 1;
 
-  constructor(files: ReadonlyMap<string, Uint8Array>) {
+  constructor(files: ReadonlyMap<string, Uint8Array>, host: string) {
     this.#files = files;
+    this.#host = host;
     this.#hub = createServer((request, response) => this.#onHub(request, response));
     this.#storage = createServer((request, response) => this.#onStorage(request, response));
   }
 
   get url(): string {
-    return `http://127.0.0.1:${portOf(this.#hub)}`;
+    return `http://${this.#host}:${portOf(this.#hub)}`;
   }
 
   async open(): Promise<void> {
     for (const server of [this.#hub, this.#storage]) {
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+      await new Promise<void>((resolve) => server.listen(0, this.#host, () => resolve()));
     }
   }
 
@@ -143,7 +148,7 @@ class Hub implements FakeHub {
     const bytes = this.#files.get(path);
     if (bytes === undefined) return json(response, 404, { error: "Entry not found" });
     if (bytes.length < LARGE_BYTES) return this.#send(bytes, asked, response);
-    const storage = `http://127.0.0.1:${portOf(this.#storage)}`;
+    const storage = `http://${this.#host}:${portOf(this.#storage)}`;
     response.writeHead(302, {
       location: `${storage}/${encodeURIComponent(path)}?signature=${this.#signature}`,
       "x-linked-etag": `"${sha256(bytes)}"`,
