@@ -2,38 +2,17 @@
 import { z } from "zod";
 import { duration, size } from "@heddle/common/duration";
 import { BANDS } from "../core/admission/band.ts";
-import {
-  ROUTING_PROFILES,
-  type RoutingProfile,
-  WEIGHTS_DEFAULT,
-} from "../core/schedule/routing_profile.ts";
-import type { ScorerName } from "../core/schedule/scorers.ts";
+import { ROUTING_PROFILES, type RoutingProfile } from "../core/schedule/routing_profile.ts";
+import { eachScorer } from "../core/schedule/scorers.ts";
 
 const band = () => z.enum(BANDS);
 
-const SCORERS_TOLD = {
-  queue: "few requests waiting inside the engine",
-  kv_cache: "room in the engine's KV cache",
-  in_flight: "few requests in flight",
-  reserved_tokens: "few tokens in flight",
-  prefix: "the beginning of the prompt in the engine's cache",
-  session: "where the client's session belongs",
-  latency: "a first token that comes soon",
-} as const satisfies Readonly<Record<ScorerName, string>>;
-
 function weights(profile: RoutingProfile) {
-  const weight = (name: ScorerName) =>
-    z.number().min(0).max(1_000).default(WEIGHTS_DEFAULT[profile][name])
-      .describe(`What counts: ${SCORERS_TOLD[name]}`);
-  return z.strictObject({
-    queue: weight("queue"),
-    kv_cache: weight("kv_cache"),
-    in_flight: weight("in_flight"),
-    reserved_tokens: weight("reserved_tokens"),
-    prefix: weight("prefix"),
-    session: weight("session"),
-    latency: weight("latency"),
-  }).prefault({});
+  return z.strictObject(
+    eachScorer(({ likes, weights }) =>
+      z.number().min(0).max(1_000).default(weights[profile]).describe(`What counts: ${likes}`)
+    ),
+  ).prefault({});
 }
 
 const [CHAT, BATCH, LONG_CONTEXT] = ROUTING_PROFILES;

@@ -1,5 +1,5 @@
 /** Routing profiles: how endpoints are weighed for a kind of request, and which one a request gets. */
-import type { Weights } from "./scorers.ts";
+import { eachScorer, type Weights } from "./scorers.ts";
 
 export const ROUTING_PROFILES = ["chat", "batch", "long-context"] as const;
 
@@ -13,34 +13,14 @@ export type ProfileWeights = Readonly<Record<RoutingProfile, Weights>>;
  * is cached is worth most, and room for the rest comes next.
  */
 export const WEIGHTS_DEFAULT: ProfileWeights = {
-  chat: {
-    queue: 1,
-    kv_cache: 1,
-    in_flight: 2,
-    reserved_tokens: 1,
-    prefix: 6,
-    session: 3,
-    latency: 3,
-  },
-  batch: {
-    queue: 2,
-    kv_cache: 2,
-    in_flight: 2,
-    reserved_tokens: 2,
-    prefix: 3,
-    session: 1,
-    latency: 1,
-  },
-  "long-context": {
-    queue: 1,
-    kv_cache: 3,
-    in_flight: 1,
-    reserved_tokens: 3,
-    prefix: 5,
-    session: 2,
-    latency: 3,
-  },
+  chat: weightsOf("chat"),
+  batch: weightsOf("batch"),
+  "long-context": weightsOf("long-context"),
 };
+
+function weightsOf(profile: RoutingProfile): Weights {
+  return eachScorer(({ weights }) => weights[profile]);
+}
 
 export interface ProfileWishes {
   readonly caller: string | undefined;

@@ -1,9 +1,10 @@
 /**
  * How good each endpoint is for a request, from several points of view. A scorer gives a number in
  * [0,1] for each candidate, 1 for the best, and NaN where it does not know; what each one counts is
- * for the configuration to say. A new scorer is a file and a line here.
+ * for the configuration to say. A new scorer is a file and a line in `SCORERS`.
  */
 import type { Candidate, Wanted } from "./candidate.ts";
+import type { RoutingProfile } from "./routing_profile.ts";
 import { inFlight } from "./scorers/in_flight.ts";
 import { kvCache } from "./scorers/kv_cache.ts";
 import { latency } from "./scorers/latency.ts";
@@ -12,7 +13,13 @@ import { queue } from "./scorers/queue.ts";
 import { reservedTokens } from "./scorers/reserved_tokens.ts";
 import { session } from "./scorers/session.ts";
 
-export type Score = (candidates: readonly Candidate[], wanted: Wanted) => readonly number[];
+export interface Scorer {
+  /** What it prefers, in words for the configuration. */
+  readonly likes: string;
+  /** What it counts where the configuration does not say. */
+  readonly weights: Readonly<Record<RoutingProfile, number>>;
+  readonly score: (candidates: readonly Candidate[], wanted: Wanted) => readonly number[];
+}
 
 const SCORERS = {
   queue,
@@ -22,7 +29,7 @@ const SCORERS = {
   prefix,
   session,
   latency,
-} as const satisfies Readonly<Record<string, Score>>;
+} as const satisfies Readonly<Record<string, Scorer>>;
 
 export type ScorerName = keyof typeof SCORERS;
 
@@ -51,7 +58,7 @@ export function scoreAll(
   for (const name of SCORER_NAMES) {
     const weight = weights[name];
     if (weight <= 0) continue;
-    const scores = SCORERS[name](candidates, wanted);
+    const scores = SCORERS[name].score(candidates, wanted);
     const unknown = meanOfKnown(scores);
     if (unknown === undefined) continue;
     byScorer.set(name, scores);
@@ -66,6 +73,18 @@ export function scoreAll(
 }
 
 const SCORER_NAMES = Object.keys(SCORERS).filter((name) => isScorer(name));
+
+/** What `of` gives for each scorer, by its name. */
+export function eachScorer<T>(of: (scorer: Scorer) => T): Readonly<Record<ScorerName, T>> {
+  const found: Partial<Record<ScorerName, T>> = {};
+  for (const name of SCORER_NAMES) found[name] = of(SCORERS[name]);
+  if (!isWhole(found)) throw new Error("A scorer has no name");
+  return found;
+}
+
+function isWhole<T>(found: Partial<Record<ScorerName, T>>): found is Record<ScorerName, T> {
+  return SCORER_NAMES.every((name) => name in found);
+}
 
 function isScorer(name: string): name is ScorerName {
   return name in SCORERS;

@@ -6,13 +6,20 @@
 import type { Candidate, Wanted } from "../candidate.ts";
 import { overloaded } from "../overloaded.ts";
 import { rendezvous } from "../../affinity/rendezvous.ts";
+import type { Scorer } from "../scorers.ts";
+
+export const prefix: Scorer = {
+  likes: "the beginning of the prompt in the engine's cache",
+  weights: { chat: 6, batch: 3, "long-context": 5 },
+  score,
+};
 
 /** What a replica is worth that only ought to have it: enough among equals, and less than any load. */
 const SEED = 0.04;
 /** Of a short prompt little can be saved, wherever it goes. */
 const TOKENS = 128;
 
-export function prefix(candidates: readonly Candidate[], wanted: Wanted): readonly number[] {
+function score(candidates: readonly Candidate[], wanted: Wanted): readonly number[] {
   const { conversation, promptTokens } = wanted;
   if (conversation === undefined) return candidates.map(() => NaN);
   const full = overloaded(candidates);

@@ -2,8 +2,15 @@
 import type { Candidate, Wanted } from "../candidate.ts";
 import { overloaded } from "../overloaded.ts";
 import { rendezvous } from "../../affinity/rendezvous.ts";
+import type { Scorer } from "../scorers.ts";
 
-export function session(candidates: readonly Candidate[], wanted: Wanted): readonly number[] {
+export const session: Scorer = {
+  likes: "where the client's session belongs",
+  weights: { chat: 3, batch: 1, "long-context": 2 },
+  score,
+};
+
+function score(candidates: readonly Candidate[], wanted: Wanted): readonly number[] {
   if (wanted.session === undefined) return candidates.map(() => NaN);
   const full = overloaded(candidates);
   const home = rendezvous(wanted.session, candidates.map(({ key }) => key));
