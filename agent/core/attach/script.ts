@@ -120,13 +120,16 @@ heddle_fetch() {
 heddle_download() {
   if command -v curl >/dev/null 2>&1; then
     curl --fail --silent --show-error --location --connect-timeout 20 --max-time 600 \\
-      --retry 3 --output "$2" -- "$1" >&2 && return 0
+      --retry 3 --output "$2" -- "$1" >&2 &
   elif command -v wget >/dev/null 2>&1; then
-    wget -q -T 60 -O "$2" "$1" >&2 && return 0
+    wget -q -T 60 -O "$2" "$1" >&2 &
   else
     heddle_say "there is neither curl nor wget to fetch $1"
     return 1
   fi
+  # Beside this shell, so that whoever ends the shell can end it too.
+  heddle_job=$!
+  wait "$heddle_job" && return 0
   heddle_say "cannot fetch $1"
   return 1
 }
@@ -161,18 +164,22 @@ heddle_engine=$$
 (
   (
     trap '' HUP
-    heddle_fetch || {
-      heddle_say "the engine runs without Heddle"
-      exit 0
-    }
-    "$heddle_agent" attach &
+    (
+      trap 'kill "$heddle_job" && wait "$heddle_job"; rm -rf "$heddle_dir"; exit 0' TERM
+      heddle_job= heddle_dir=
+      heddle_fetch || {
+        heddle_say "the engine runs without Heddle"
+        exit 0
+      }
+      "$heddle_agent" attach &
+      heddle_job=$!
+      wait "$heddle_job"
+      rm -rf "$heddle_dir"
+    ) &
     heddle_pid=$!
-    while kill -0 "$heddle_engine" 2>/dev/null && kill -0 "$heddle_pid" 2>/dev/null; do
-      sleep 2
-    done
+    while kill -0 "$heddle_engine" && kill -0 "$heddle_pid"; do sleep 1; done 2>/dev/null
     kill "$heddle_pid" 2>/dev/null
     wait "$heddle_pid"
-    rm -rf "$heddle_dir"
   ) </dev/null >&2 &
 )
 exec "$@"`;
