@@ -122,6 +122,30 @@ Deno.test("a router that restarts while control is away serves from its last sna
   equal(await router.metric("heddle_router_watch_connected"), 0);
 });
 
+Deno.test("a model's band and capacity come from the catalog, unless router.yaml has its own", async () => {
+  await using s = await setup();
+  s.control.say(snapshot(s.engine, {
+    models: [{ name: "m", aliases: ["nick"], band: "bronze", capacity: 7 }],
+  }));
+  const capacity = 'heddle_router_replica_capacity{replica="r-1"}';
+  {
+    await using router = await s.router();
+    await (await until(router, 200)).body?.cancel();
+    deepEqual([router.records.at(-1)?.band, await router.metric(capacity)], ["bronze", 7]);
+  }
+  await s.control.close();
+  // And from the snapshot, with control away.
+  await using router = await s.router({
+    admission: { models: [{ name: "m", band: "gold", capacity: 3 }] },
+  });
+  await (await until(router, 200)).body?.cancel();
+  deepEqual([router.records.at(-1)?.band, await router.metric(capacity)], ["gold", 3]);
+  const plain = await s.router();
+  await (await until(plain, 200)).body?.cancel();
+  deepEqual([plain.records.at(-1)?.band, await plain.metric(capacity)], ["bronze", 7]);
+  await plain[Symbol.asyncDispose]();
+});
+
 Deno.test("a snapshot file that cannot be used is left alone, and said", async () => {
   await using s = await setup();
   await s.control.close();

@@ -61,7 +61,7 @@ export interface SchedulingOptions {
   /** What an engine said longer ago than this is not known any more. */
   readonly staleMs: number;
   readonly targets: SaturationTargets;
-  /** A replica's capacity where the operator set it, by model. */
+  /** A replica's capacity where router.yaml sets it, by model; otherwise the catalog's counts. */
   readonly capacityOf: (model: string) => number | undefined;
 }
 
@@ -233,7 +233,11 @@ export class Endpoints {
 
   #settings(model: string) {
     const { staleMs, targets, capacityOf } = this.#options.scheduling;
-    return { staleMs, targets, capacity: capacityOf(model) };
+    return {
+      staleMs,
+      targets,
+      capacity: capacityOf(model) ?? this.#table.models.get(model)?.capacity,
+    };
   }
 
   #replicasOf(model: string): readonly Replica[] {

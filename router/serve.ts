@@ -157,7 +157,7 @@ async function run(exchange: Exchange, parts: ServeParts, its: Runnable): Promis
   const wishes = { caller, headers: request.headers, request: parsed };
   const standing = standingOf({
     ...wishes,
-    model: first.name,
+    model: first,
     bytes: received.kind === "json" ? received.bytes.length : 0,
   }, parts.bandPolicy);
   const ask = askOf(

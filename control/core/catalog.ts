@@ -111,6 +111,12 @@ const model = z.strictObject({
   routing_profile: z.enum(["chat", "batch", "long-context"]).default("chat").describe(
     "How routers weigh endpoints for its requests",
   ),
+  band: z.enum(["platinum", "gold", "silver", "bronze"]).optional().describe(
+    "Band of its requests where neither header nor key says one; without it, what routers have for all",
+  ),
+  capacity: z.int().positive().max(100_000).optional().describe(
+    "Requests in flight at which one replica is full; routers learn it when left out",
+  ),
   scaling: scaling.default({ min: 1, max: 1, target: 32 }).describe("How many replicas there are"),
   slo: slo.default({}).describe("What its users are promised"),
   attach: z.array(name().or(z.literal("*"))).default([]).describe(

@@ -189,6 +189,8 @@ function wireModel(world: World, model: Model, served: boolean, now: EpochMs): P
     aliases: model.aliases,
     fallbacks: model.fallbacks,
     routingProfile: model.routing_profile,
+    band: model.band ?? "",
+    ...(model.capacity === undefined ? {} : { capacity: model.capacity }),
     reason: served ? "" : modelReason(world, model, now),
     wakeable: !served && asleep && model.profiles.length > 0 &&
       !world.decisions.paused.has(model.name),

@@ -24,6 +24,22 @@ function fleet(nodes: number, min: number): Simulation {
   return sim;
 }
 
+Deno.test("publish() tells routers a model's band and capacity, and nothing where the catalog has none", () => {
+  const told = (more: Record<string, unknown>) => {
+    const sim = new Simulation({
+      seed: 1,
+      known: true,
+      catalog: catalog({ ...MODEL, ...more, scaling: { min: 0 } }),
+      nodes: [],
+    });
+    sim.run(1_000);
+    const { band, capacity } = sim.world.published.models.get("m") ?? {};
+    return [band, capacity];
+  };
+  deepEqual(told({ band: "bronze", capacity: 12 }), ["bronze", 12]);
+  deepEqual(told({}), ["", undefined]);
+});
+
 const LONG_MS = 10_000_000;
 
 Deno.test("publish() keeps what is lost and missed, to be asked last, and says why it is missed", () => {

@@ -125,11 +125,21 @@ function replaces(from: Model, to: Model): boolean {
   return from.profiles.some((profile) => !prints.has(fingerprint(from, profile)));
 }
 
+const FIELDS = [
+  "source",
+  "aliases",
+  "fallbacks",
+  "routing_profile",
+  "band",
+  "capacity",
+  "scaling",
+  "slo",
+  "attach",
+] as const;
+
 function partsOf(from: Model, to: Model): readonly string[] {
   const differs = (a: unknown, b: unknown) => JSON.stringify(a) !== JSON.stringify(b);
-  const fields =
-    (["source", "aliases", "fallbacks", "routing_profile", "scaling", "slo", "attach"] as const)
-      .filter((field) => differs(from[field], to[field]));
+  const fields = FIELDS.filter((field) => differs(from[field], to[field]));
   const profiles = new Set([...from.profiles, ...to.profiles].map(({ name }) => name));
   const changed = [...profiles].filter((name) =>
     differs(

@@ -28,6 +28,7 @@ export function rankOf(band: Band): number {
   return BANDS.indexOf(band);
 }
 
-function readBand(text: string | undefined): Band | undefined {
+/** The band of that name. */
+export function readBand(text: string | undefined): Band | undefined {
   return BANDS.find((band) => band === text);
 }

@@ -1,4 +1,5 @@
 /** What a request brings to its admission: its band, whose it is, and what it takes. */
+import type { Model } from "../fleet/endpoint.ts";
 import type { Caller } from "../request/caller.ts";
 import type { RequestHeaders } from "../request/credential.ts";
 import type { ParsedRequest } from "../request/request.ts";
@@ -10,7 +11,7 @@ export interface BandPolicy {
   readonly fallback: Band;
   /** The best that callers may have whose key does not say. */
   readonly ceiling: Band;
-  /** What requests for a model get where neither header nor key says; by its name. */
+  /** What requests for a model get where neither header nor key says, whatever the catalog has; by its name. */
   readonly ofModel: ReadonlyMap<string, Band>;
 }
 
@@ -25,8 +26,8 @@ export interface StandingOptions {
   readonly caller: Caller;
   readonly headers: RequestHeaders;
   readonly request: ParsedRequest;
-  /** The model's name, which may not be the one that was asked for. */
-  readonly model: string;
+  /** The first that is to be tried, which may not be the one that was asked for. */
+  readonly model: Pick<Model, "name" | "band">;
   /** What the body takes in memory. */
   readonly bytes: number;
 }
@@ -40,7 +41,7 @@ export function standingOf(
     band: bandOf({
       header: typeof asked === "string" ? asked : undefined,
       caller: caller.band,
-      model: policy.ofModel.get(model),
+      model: policy.ofModel.get(model.name) ?? model.band,
       fallback: policy.fallback,
       ceiling: caller.bandCeiling ?? policy.ceiling,
     }),

@@ -1,4 +1,5 @@
 /** An endpoint: a ready replica as the router sees it, wherever it was learnt. */
+import type { Band } from "../admission/band.ts";
 import type { Slo } from "./slo.ts";
 
 /** Where an engine listens. */
@@ -48,6 +49,10 @@ export interface Model {
   /** Names or aliases to try, in order, when this model cannot serve. */
   readonly fallbacks: readonly string[];
   readonly routingProfile: string;
+  /** Band of its requests where neither header nor key says one; absent when nobody set it. */
+  readonly band?: Band;
+  /** Requests in flight at which one of its replicas is full; absent when that is to be learnt. */
+  readonly capacity?: number;
   /** Why it has no endpoint, in words; empty when it has one. */
   readonly reason: string;
   /** True when a Wake could start it. */

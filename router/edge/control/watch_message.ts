@@ -11,6 +11,7 @@ import {
   WatchResponseSchema,
 } from "@heddle/proto/gen/router";
 import { decodeRevision, encodeRevision } from "@heddle/proto/revision";
+import { readBand } from "../../core/admission/band.ts";
 import type { Endpoint, Model } from "../../core/fleet/endpoint.ts";
 import type { Table, TableUpdate } from "../../core/fleet/table.ts";
 
@@ -91,7 +92,8 @@ function encodeEndpoint({ origin, maxModelLen, ...endpoint }: Endpoint): WireEnd
 }
 
 function decodeModel(wire: WireModel): Model {
-  const { sloTtftMs, sloTpotMs } = wire;
+  const { sloTtftMs, sloTpotMs, capacity } = wire;
+  const band = readBand(wire.band);
   return {
     name: wire.name,
     aliases: wire.aliases,
@@ -100,6 +102,8 @@ function decodeModel(wire: WireModel): Model {
     reason: wire.reason,
     wakeable: wire.wakeable,
     createdS: Number(wire.createdS),
+    ...(band === undefined ? {} : { band }),
+    ...(capacity === undefined || capacity === 0 ? {} : { capacity }),
     ...(sloTtftMs === undefined && sloTpotMs === undefined ? {} : {
       slo: {
         ...(sloTtftMs === undefined ? {} : { ttftMs: sloTtftMs }),
