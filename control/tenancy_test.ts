@@ -160,7 +160,7 @@ Deno.test("control answers what was used by whatever is told apart, and a holder
   await router.client.recordUsage({
     router: "r/1",
     records: [
-      withUsage(key?.id, "demo"),
+      { ...withUsage(key?.id, "demo"), pool: "ib-a/h100-80g" },
       withUsage(key?.id, "big", "client_closed"),
       withUsage(other.key?.id, "demo"),
     ],
@@ -176,6 +176,11 @@ Deno.test("control answers what was used by whatever is told apart, and a holder
   ]);
   const byModel = await ask([UsageBy.MODEL]);
   deepEqual(byModel.map(({ model, requests }) => [model, requests]), [["big", 1n], ["demo", 2n]]);
+  const byPool = await ask([UsageBy.POOL], "acme");
+  deepEqual(byPool.map(({ pool, requests }) => [pool, requests]), [
+    ["", 2n],
+    ["ib-a/h100-80g", 1n],
+  ]);
   const byKey = await ask([UsageBy.KEY], other.key?.id ?? "");
   deepEqual(byKey.map(({ keyName, project, requests }) => [keyName, project, requests]), [
     ["other", "acme/research/chat", 1n],

@@ -1,4 +1,4 @@
-import { deepEqual, equal, throws } from "node:assert/strict";
+import { deepEqual, equal, match, ok, throws } from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import {
   BudgetPeriod,
@@ -186,6 +186,10 @@ Deno.test("usage: a column for each thing that is told apart, in every form", ()
     "KEY    NAME  MODEL  REQUESTS  FAILED  PROMPT  CACHED  COMPLETION  UNITS\n" +
       "key_1  ci    demo   12        1       1000    800     200         1.25\n",
   );
+  const [pool, none] = ["ib-a/h100-80g", ""].map((pool) => create(UsageRowSchema, { pool }));
+  ok(pool !== undefined && none !== undefined);
+  match(textOf(usageListing([pool, none], ["pool"])), /^POOL +REQ.*\nib-a\/h100-80g +0.*\nnone +0/);
+  match(textOf(usageListing([pool], ["pool"]), "csv"), /ib-a\/h100-80g/);
   const day = create(UsageRowSchema, { fromS: 1_800_000_000n, requests: 1n });
   equal(
     textOf(usageListing([day], ["day"]), "wide"),

@@ -15,6 +15,8 @@ export interface UsageEntry {
   readonly key: string;
   readonly project: string;
   readonly model: string;
+  /** Of the replica that answered; empty when it is not known. */
+  readonly pool: string;
   readonly sums: Sums;
   /** What it was charged to, and the day and month that it counts in; see periods.ts. */
   readonly scopes: readonly string[];
@@ -36,12 +38,16 @@ export const SUMS = [
 ] as const;
 export type Sums = Readonly<Record<(typeof SUMS)[number], number>>;
 
-/** Sums of one key and model in one hour. `hour` is its beginning in ms since 1970. */
+/**
+ * Sums of one key and model in one hour, and of one pool where that is told apart; else `pool` is
+ * empty. `hour` is its beginning in ms since 1970.
+ */
 export interface UsageHour {
   readonly hour: number;
   readonly key: string;
   readonly project: string;
   readonly model: string;
+  readonly pool: string;
   readonly sums: Sums;
 }
 
@@ -54,19 +60,20 @@ export interface Spent {
 
 export interface Rollup {
   readonly hours: readonly UsageHour[];
+  /** The same, by pool too. */
+  readonly pools: readonly UsageHour[];
   readonly spent: readonly Spent[];
 }
 
 /** Adds up entries. Pure. */
 export function rollUp(entries: readonly UsageEntry[]): Rollup {
   const hours = new Map<string, UsageHour>();
+  const pools = new Map<string, UsageHour>();
   const spent = new Map<string, Spent>();
   for (const entry of entries) {
-    const { hour, key, project, model, sums } = entry;
-    const id = JSON.stringify([hour, key, project, model]);
-    const before = hours.get(id);
-    const sum = before === undefined ? sums : addSums(before.sums, sums);
-    hours.set(id, { hour, key, project, model, sums: sum });
+    const { hour, key, project, model, pool, sums } = entry;
+    add(hours, { hour, key, project, model, pool: "", sums });
+    add(pools, { hour, key, project, model, pool, sums });
     if (sums.costMicro === 0) continue;
     for (const scope of entry.scopes) {
       for (const period of entry.periods) {
@@ -76,7 +83,18 @@ export function rollUp(entries: readonly UsageEntry[]): Rollup {
       }
     }
   }
-  return { hours: [...hours.values()], spent: [...spent.values()] };
+  return {
+    hours: [...hours.values()],
+    pools: [...pools.values()],
+    spent: [...spent.values()],
+  };
+}
+
+function add(to: Map<string, UsageHour>, more: UsageHour): void {
+  const { hour, key, project, model, pool, sums } = more;
+  const id = JSON.stringify([hour, key, project, model, pool]);
+  const before = to.get(id);
+  to.set(id, before === undefined ? more : { ...before, sums: addSums(before.sums, sums) });
 }
 
 export function addSums(a: Sums, b: Sums): Sums {
@@ -107,7 +125,7 @@ export interface UsageQuestion {
   readonly limit: number;
 }
 
-export type UsageColumn = "hour" | "key" | "project" | "model";
+export type UsageColumn = "hour" | "key" | "project" | "model" | "pool";
 
 /** One row of an answer: what was not told apart is empty, or 0 for the hour. */
 export type UsageAnswer = UsageHour;

@@ -97,6 +97,26 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (fingerprint, hardware_class, engine_version, shape)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  CREATE TABLE usage_pool (
+    hour INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    project TEXT NOT NULL,
+    model TEXT NOT NULL,
+    pool TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL,
+    estimated INTEGER NOT NULL,
+    cost_micro INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    wasted_tokens INTEGER NOT NULL,
+    PRIMARY KEY (hour, key, project, model, pool)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /** Those of the first step: a file that lacks one of them is no store. */

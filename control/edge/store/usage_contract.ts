@@ -27,7 +27,7 @@ const NO_SUMS: Sums = {
 };
 const NASTY = `'; DROP TABLE tenancy; -- "\u2603\\ %_`;
 const EVERYTHING: UsageQuestion = {
-  by: ["hour", "key", "project", "model"],
+  by: ["hour", "key", "project", "model", "pool"],
   from: 0,
   until: 2 ** 50,
   limit: 1_000,
@@ -43,6 +43,7 @@ function entry(id: string, parts: Partial<UsageEntry> = {}, sums: Partial<Sums> 
     key: "k1",
     project: "p1",
     model: "m1",
+    pool: "ib-a/h100-80g",
     scopes: ["o1", "p1", "k1"],
     periods: ["d1", "m1"],
     ...parts,
@@ -55,14 +56,16 @@ const someEntry = fc.record({
   hour: fc.nat(3),
   key: fc.nat(2),
   model: fc.nat(2),
+  pool: fc.nat(2),
   tokens: fc.nat({ max: 1_000_000 }),
   cost: fc.nat({ max: 2 ** 31 }),
-}).map(({ id, hour, key, model, tokens, cost }) =>
+}).map(({ id, hour, key, model, pool, tokens, cost }) =>
   entry(`id-${id}`, {
     hour: hour * HOUR_MS,
     key: `k${key}`,
     project: `p${key % 2}`,
     model: `m${model}${NASTY}`,
+    pool: pool === 0 ? "" : `pool-${pool}${NASTY}`,
     scopes: [`p${key % 2}`, `k${key}`],
   }, { promptTokens: tokens, costMicro: cost, durationMs: tokens })
 );
@@ -197,6 +200,29 @@ function testSums(test: Test): void {
       deepEqual(await ask({ by: ["key"], model: NASTY }), []);
       deepEqual(await ask({ by: ["hour"], limit: 2 }), [[1, "", "", "", 12], [2, "", "", "", 11]]);
     }));
+
+  test("tells pools apart, of one key and model too", (fresh) =>
+    withLead(fresh, async (store) => {
+      await store.recordUsage([
+        entry("1", {}, { promptTokens: 5 }),
+        entry("2", { pool: "ib-b/a100-80g" }, { promptTokens: 7 }),
+        entry("3", { pool: "" }, { promptTokens: 11 }),
+      ], new Map());
+      await store.recordUsage([entry("4", {}, { promptTokens: 13 })], new Map());
+      const ask = async (by: UsageQuestion["by"], key = "k1") =>
+        (await store.usage({ ...EVERYTHING, by, key })).map((row) => [
+          row.model,
+          row.pool,
+          row.sums.promptTokens,
+        ]);
+      deepEqual(await ask(["pool"]), [
+        ["", "", 11],
+        ["", "ib-a/h100-80g", 18],
+        ["", "ib-b/a100-80g", 7],
+      ]);
+      deepEqual(await ask(["model"]), [["m1", "", 36]]);
+      deepEqual(await ask(["pool"], "k2"), []);
+    }));
 }
 
 function testRestart(test: Test): void {
@@ -238,6 +264,8 @@ function testForgetting(test: Test): void {
       equal(more, false);
       const hours = await store.usage({ ...EVERYTHING, by: ["hour"] });
       deepEqual(hours.map(({ hour }) => hour / HOUR_MS), [2, 3]);
+      const pools = await store.usage({ ...EVERYTHING, by: ["hour", "pool"] });
+      deepEqual(pools.map(({ hour }) => hour / HOUR_MS), [2, 3]);
       const all = [1, 2, 3].flatMap((at) => [`d2026-11-0${at}`, `m2026-0${at}`]);
       const kept = new Set((await store.spent(all)).map(({ period }) => period));
       deepEqual([...kept].sort(), ["d2026-11-02", "d2026-11-03", "m2026-03"]);
@@ -251,8 +279,8 @@ function firstOfEach(entries: readonly UsageEntry[]): UsageEntry[] {
 }
 
 async function agrees(store: Store, entries: readonly UsageEntry[]): Promise<void> {
-  const place = (row: Pick<UsageAnswer, "hour" | "key" | "project" | "model">) =>
-    JSON.stringify([row.hour, row.key, row.project, row.model]);
+  const place = (row: Pick<UsageAnswer, "hour" | "key" | "project" | "model" | "pool">) =>
+    JSON.stringify([row.hour, row.key, row.project, row.model, row.pool]);
   const wanted = new Map<string, Sums>();
   const spent = new Map<string, number>();
   for (const each of entries) {

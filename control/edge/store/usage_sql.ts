@@ -15,14 +15,18 @@ export const SUM_COLUMNS = [
   ["wasted_tokens", "wastedTokens"],
 ] as const satisfies readonly (readonly [string, keyof Sums])[];
 
-const COLUMNS = ["hour", "key", "project", "model"] as const;
+const COLUMNS = ["hour", "key", "project", "model", "pool"] as const;
 
 /** The question without its values. Columns are words of ours, never what somebody said. */
-export function usageSelect({ by }: UsageQuestion): { columns: string; groups: string } {
+export function usageSelect(
+  { by }: UsageQuestion,
+): { columns: string; table: string; groups: string } {
   const told = COLUMNS.filter((column) => by.includes(column));
   const sums = SUM_COLUMNS.map(([column]) => `sum(${column}) AS ${column}`);
   const groups = told.length === 0 ? "" : `GROUP BY ${told.join(", ")} ORDER BY ${told.join(", ")}`;
-  return { columns: [...told, ...sums].join(", "), groups };
+  // Fewer rows where pools are not told apart, and also those from before there were any.
+  const table = by.includes("pool") ? "usage_pool" : "usage_hour";
+  return { columns: [...told, ...sums].join(", "), table, groups };
 }
 
 /** One row of the answer. */
@@ -33,6 +37,7 @@ export function usageAnswerOf(row: Readonly<Record<string, unknown>>): UsageAnsw
     key: String(row["key"] ?? ""),
     project: String(row["project"] ?? ""),
     model: String(row["model"] ?? ""),
+    pool: String(row["pool"] ?? ""),
     sums: {
       requests: sum("requests"),
       failures: sum("failures"),

@@ -36,6 +36,7 @@ const COLUMNS = {
   organisation: ["project"],
   hour: ["hour"],
   day: ["hour"],
+  pool: ["pool"],
 } as const satisfies Record<string, readonly UsageColumn[]>;
 
 const WORDS: Readonly<Record<UsageBy, keyof typeof COLUMNS>> = {
@@ -46,6 +47,7 @@ const WORDS: Readonly<Record<UsageBy, keyof typeof COLUMNS>> = {
   [UsageBy.ORGANISATION]: "organisation",
   [UsageBy.HOUR]: "hour",
   [UsageBy.DAY]: "day",
+  [UsageBy.POOL]: "pool",
 };
 
 /** Throws `not_found` for a scope that is none, `invalid_input` for what cannot be told apart. */
@@ -117,6 +119,7 @@ async function answer(
       row.projectId,
       row.organisation,
       row.model,
+      row.pool,
       `${row.fromS}`,
     ]);
     const found = rows.get(id);
@@ -132,12 +135,13 @@ async function answer(
 }
 
 function rowOf(
-  { hour, key, project, model }: UsageAnswer,
+  { hour, key, project, model, pool }: UsageAnswer,
   by: readonly By[],
   { tenancy, calendar }: AnswerOptions,
 ): Row {
   const row: Row = {};
   if (by.includes("model")) row.model = model;
+  if (by.includes("pool")) row.pool = pool;
   if (by.includes("key")) {
     const stored = tenancy.keys.get(key);
     row.keyId = key;

@@ -35,6 +35,7 @@ export function entryOf(
     key: clean(record.keyId),
     project: clean(record.projectId),
     model: clean(record.model),
+    pool: clean(record.pool),
     sums: sumsOf(record),
     scopes: [...new Set(record.scopeIds.slice(0, SCOPES_MAX).map(clean))],
     periods: [day, month],

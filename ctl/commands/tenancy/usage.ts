@@ -17,6 +17,7 @@ const BY = {
   model: UsageBy.MODEL,
   hour: UsageBy.HOUR,
   day: UsageBy.DAY,
+  pool: UsageBy.POOL,
 } as const;
 
 type Word = keyof typeof BY;
@@ -100,6 +101,7 @@ const TOLD = {
   model: [{ title: "MODEL", cell: (row) => row.model }],
   hour: [{ title: "HOUR", cell: (row) => formatSeconds(row.fromS) }],
   day: [{ title: "DAY", cell: (row) => formatSeconds(row.fromS) }],
+  pool: [{ title: "POOL", cell: (row) => row.pool || "none" }],
 } as const satisfies Record<Word, readonly Column<UsageRow>[]>;
 
 /** The table of usage, with a column for each thing that was told apart. */

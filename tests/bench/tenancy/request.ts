@@ -43,6 +43,7 @@ export const RECORD: UsageRecord = {
   modelAsked: "m",
   model: "m",
   replicaId: "r-1",
+  pool: "",
   outcome: "ok",
   status: 200,
   stream: false,

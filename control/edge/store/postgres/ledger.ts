@@ -7,6 +7,7 @@ import {
   type Spent,
   type UsageAnswer,
   type UsageEntry,
+  type UsageHour,
   type UsageQuestion,
 } from "../../../core/usage/rollup.ts";
 import type { Retention } from "../store.ts";
@@ -49,13 +50,18 @@ export async function readUsed(
 }
 
 const SUM_NAMES = SUM_COLUMNS.map(([column]) => column);
+const ADD_SUMS = SUM_NAMES.map((name) => `${name} = it.${name} + excluded.${name}`).join(", ");
+const SUM_TYPES = SUM_NAMES.map((name) => `${name} bigint`).join(", ");
 const ADD_HOURS = `
   INSERT INTO usage_hour AS it (hour, key, project, model, ${SUM_NAMES.join(", ")})
   SELECT * FROM json_to_recordset(($1::text)::json) AS row (
-    hour bigint, key text, project text, model text,
-    ${SUM_NAMES.map((name) => `${name} bigint`).join(", ")})
-  ON CONFLICT (hour, key, project, model) DO UPDATE SET
-    ${SUM_NAMES.map((name) => `${name} = it.${name} + excluded.${name}`).join(", ")}`;
+    hour bigint, key text, project text, model text, ${SUM_TYPES})
+  ON CONFLICT (hour, key, project, model) DO UPDATE SET ${ADD_SUMS}`;
+const ADD_POOLS = `
+  INSERT INTO usage_pool AS it (hour, key, project, model, pool, ${SUM_NAMES.join(", ")})
+  SELECT * FROM json_to_recordset(($1::text)::json) AS row (
+    hour bigint, key text, project text, model text, pool text, ${SUM_TYPES})
+  ON CONFLICT (hour, key, project, model, pool) DO UPDATE SET ${ADD_SUMS}`;
 
 export async function writeUsage(
   sql: TransactionSql,
@@ -77,16 +83,9 @@ export async function writeUsage(
       AS row (id text, at bigint, record text)
     ON CONFLICT DO NOTHING RETURNING id`;
   const fresh = new Set(inserted.map((row) => String(row["id"])));
-  const { hours, spent } = rollUp(once.filter(({ id }) => fresh.has(id)));
-  await sql.unsafe(ADD_HOURS, [
-    JSON.stringify(hours.map(({ hour, key, project, model, sums }) => ({
-      hour,
-      key,
-      project,
-      model,
-      ...Object.fromEntries(SUM_COLUMNS.map(([column, member]) => [column, sums[member]])),
-    }))),
-  ]);
+  const { hours, pools, spent } = rollUp(once.filter(({ id }) => fresh.has(id)));
+  await sql.unsafe(ADD_HOURS, [JSON.stringify(hours.map(rowOf))]);
+  await sql.unsafe(ADD_POOLS, [JSON.stringify(pools.map(rowOf))]);
   await sql`
     INSERT INTO spent AS it (scope, period, micro)
     SELECT scope, period, micro FROM json_to_recordset((${JSON.stringify(spent)}::text)::json)
@@ -94,6 +93,11 @@ export async function writeUsage(
     ON CONFLICT (period, scope) DO UPDATE SET micro = it.micro + excluded.micro`;
   if (used.size > 0) await writeUsed(sql, used);
   return fresh;
+}
+
+function rowOf({ sums, ...told }: UsageHour) {
+  const columns = SUM_COLUMNS.map(([column, member]) => [column, sums[member]]);
+  return { ...told, ...Object.fromEntries(columns) };
 }
 
 async function writeUsed(sql: TransactionSql, used: ReadonlyMap<string, number>): Promise<void> {
@@ -122,10 +126,10 @@ export async function readUsage(
   sql: TransactionSql,
   question: UsageQuestion,
 ): Promise<UsageAnswer[]> {
-  const { columns, groups } = usageSelect(question);
+  const { columns, table, groups } = usageSelect(question);
   const { from, until, key = null, projects, model = null, limit } = question;
   const rows = await sql.unsafe(
-    `SELECT ${columns} FROM usage_hour
+    `SELECT ${columns} FROM ${table}
     WHERE hour >= $1::bigint AND hour < $2::bigint
       AND ($3::text IS NULL OR key = $3) AND ($4::text IS NULL OR model = $4)
       AND ($5::text IS NULL OR project IN (SELECT json_array_elements_text(($5::text)::json)))
@@ -155,6 +159,11 @@ export async function pruneUsage(
       DELETE FROM usage_hour WHERE (hour, key, project, model) IN (
         SELECT hour, key, project, model FROM usage_hour WHERE hour < ${Math.round(hoursFrom)}
         ORDER BY hour LIMIT ${PRUNE_ROWS})`,
+    await sql`
+      DELETE FROM usage_pool WHERE (hour, key, project, model, pool) IN (
+        SELECT hour, key, project, model, pool FROM usage_pool WHERE hour < ${
+      Math.round(hoursFrom)
+    } ORDER BY hour LIMIT ${PRUNE_ROWS})`,
     await sql`
       DELETE FROM spent WHERE (period, scope) IN (
         SELECT period, scope FROM spent

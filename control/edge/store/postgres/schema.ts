@@ -109,6 +109,26 @@ const STEPS: readonly string[] = [
     PRIMARY KEY (fingerprint, hardware_class, engine_version, shape)
   );
   `,
+  `
+  CREATE TABLE heddle.usage_pool (
+    hour bigint NOT NULL,
+    key text NOT NULL,
+    project text NOT NULL,
+    model text NOT NULL,
+    pool text NOT NULL,
+    requests bigint NOT NULL,
+    failures bigint NOT NULL,
+    prompt_tokens bigint NOT NULL,
+    completion_tokens bigint NOT NULL,
+    cached_tokens bigint NOT NULL,
+    reasoning_tokens bigint NOT NULL,
+    estimated bigint NOT NULL,
+    cost_micro bigint NOT NULL,
+    duration_ms bigint NOT NULL,
+    wasted_tokens bigint NOT NULL,
+    PRIMARY KEY (hour, key, project, model, pool)
+  );
+  `,
 ];
 
 /** Any number that nobody else uses in this database: two controls must not migrate at once. */

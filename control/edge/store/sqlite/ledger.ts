@@ -40,6 +40,11 @@ const ADD_HOUR = `
   VALUES (?, ?, ?, ?, ${SUM_NAMES.map(() => "?").join(", ")})
   ON CONFLICT DO UPDATE SET
     ${SUM_NAMES.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`;
+const ADD_POOL = `
+  INSERT INTO usage_pool (hour, key, project, model, pool, ${SUM_NAMES.join(", ")})
+  VALUES (?, ?, ?, ?, ?, ${SUM_NAMES.map(() => "?").join(", ")})
+  ON CONFLICT DO UPDATE SET
+    ${SUM_NAMES.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`;
 const ADD_SPENT = `
   INSERT INTO spent (scope, period, micro) VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET micro = micro + excluded.micro`;
@@ -55,10 +60,14 @@ export function writeUsage(
   const fresh = entries.filter(({ id, at, record }) =>
     Number(insert.run(id, Math.round(at), record).changes) === 1
   );
-  const { hours, spent } = rollUp(fresh);
+  const { hours, pools, spent } = rollUp(fresh);
   const addHour = database.prepare(ADD_HOUR);
   for (const { hour, key, project, model, sums } of hours) {
     addHour.run(hour, key, project, model, ...SUM_COLUMNS.map(([, member]) => sums[member]));
+  }
+  const addPool = database.prepare(ADD_POOL);
+  for (const { hour, key, project, model, pool, sums } of pools) {
+    addPool.run(hour, key, project, model, pool, ...SUM_COLUMNS.map(([, member]) => sums[member]));
   }
   const addSpent = database.prepare(ADD_SPENT);
   for (const { scope, period, micro } of spent) addSpent.run(scope, period, micro);
@@ -79,9 +88,9 @@ export function readSpent(database: DatabaseSync, periods: readonly string[]): S
 
 /** The statement that answers a question; its rows are for `usageAnswerOf`. */
 export function usageStatement(question: UsageQuestion): Statement {
-  const { columns, groups } = usageSelect(question);
+  const { columns, table, groups } = usageSelect(question);
   const { from, until, key, projects, model, limit } = question;
-  const sql = `SELECT ${columns} FROM usage_hour WHERE hour >= :from AND hour < :until
+  const sql = `SELECT ${columns} FROM ${table} WHERE hour >= :from AND hour < :until
     AND (:key IS NULL OR key = :key) AND (:model IS NULL OR model = :model)
     AND (:projects IS NULL OR project IN (SELECT value FROM json_each(:projects)))
     ${groups} LIMIT :limit`;
@@ -106,6 +115,10 @@ export function pruneUsage(database: DatabaseSync, retention: Retention): boolea
     database.prepare(
       "DELETE FROM usage_hour WHERE (hour, key, project, model) IN " +
         "(SELECT hour, key, project, model FROM usage_hour WHERE hour < ? ORDER BY hour LIMIT ?)",
+    ).run(hoursFrom, PRUNE_ROWS),
+    database.prepare(
+      "DELETE FROM usage_pool WHERE (hour, key, project, model, pool) IN (SELECT hour, key, " +
+        "project, model, pool FROM usage_pool WHERE hour < ? ORDER BY hour LIMIT ?)",
     ).run(hoursFrom, PRUNE_ROWS),
     database.prepare(
       "DELETE FROM spent WHERE (period, scope) IN (SELECT period, scope FROM spent " +
