@@ -39,6 +39,16 @@ const CASES: Readonly<Record<string, readonly string[]>> = {
   kv_cache_no_room: [
     `» ERROR 09-12 08:20:41 [core.py:842] ValueError: No available memory for the cache blocks. Try increasing \`gpu_memory_utilization\` when initializing the engine.`,
   ],
+  worker_died: [
+    `(Worker pid=21109) INFO 11-30 01:55:01 [cpu_worker.py:260] Explicitly set (1.0/23.54) GiB for KV cache on node 0.
+» (EngineCore pid=19544) ERROR 11-30 01:55:17 [multiproc_executor.py:315] Worker proc VllmWorker-0 died unexpectedly (exit code: None), shutting down executor.
+(EngineCore pid=19544) INFO 11-30 01:55:17 [multiproc_executor.py:486] [shutdown] Executor: all workers exited gracefully
+(EngineCore pid=19544) ERROR 11-30 01:55:17 [core.py:1512] EngineCore encountered a fatal error.
+(EngineCore pid=19544) ERROR 11-30 01:55:17 [core.py:1512] Traceback (most recent call last):
+(EngineCore pid=19544) ERROR 11-30 01:55:17 [core.py:1512]     raise RuntimeError("cancelled")
+(EngineCore pid=19544) ERROR 11-30 01:55:17 [core.py:1512] RuntimeError: cancelled
+(APIServer pid=17217) ERROR 11-30 01:55:17 [async_llm.py:906] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.`,
+  ],
   context_too_long: [
     `» ValueError: To serve at least one request with the models's max seq len (131072), (16.0 GiB KV cache is needed`,
   ],

@@ -17,6 +17,8 @@ export const FAILURE_ROWS: readonly FailureRow[] = [
 const WRAPPERS: readonly RegExp[] = [
   /Engine core initialization failed\. See root cause above/,
   /EngineDeadError/,
+  // What waited for a worker's answer, once the worker is found dead.
+  /^RuntimeError: cancelled$/,
   /EngineCore (?:failed to start|encountered a fatal error|encountered an issue)/,
   /ActorHandleNotFoundError/,
   /exiting due to model loading error/,

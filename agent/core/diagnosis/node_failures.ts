@@ -12,6 +12,19 @@ export const NODE_FAILURES: readonly FailureRow[] = [
     symptom: true,
   },
   {
+    reason: "worker_died",
+    lines: [/Worker proc \S+ died unexpectedly/],
+    meaning: "one of the engine's own processes died without a word of its own",
+    remedy:
+      "see the node's kernel log (journalctl -k) for a fault or an out-of-memory kill of that process",
+    retry: "retry",
+    symptom: true,
+    alternatives: [
+      "its native code is built for another torch, processor or driver than is installed",
+      "the node ran out of memory",
+    ],
+  },
+  {
     reason: "env_vllm_port",
     lines: [/VLLM_PORT.*appears to be a URI/],
     meaning: "VLLM_PORT holds a URI, as Kubernetes sets it for a service named vllm",
