@@ -152,10 +152,11 @@ export class Heddle implements AsyncDisposable {
     this.#output = this.#collect();
   }
 
-  /** Starts `up` and waits until it says that it is ready. */
+  /** Starts `up` and waits until it says that it is ready; real engines take longer than most. */
   static async start(
     place: { state: string; port: number },
     args: readonly string[] = [],
+    { readyMs = READY_MS_MAX }: { readonly readyMs?: number } = {},
   ): Promise<Heddle> {
     const process = new Deno.Command(Deno.execPath(), {
       args: [...UP, "--ports-from", String(place.port), "--state", place.state, ...args],
@@ -170,7 +171,7 @@ export class Heddle implements AsyncDisposable {
         const ended = await Promise.race([process.status, Promise.resolve(undefined)]);
         if (ended !== undefined) throw new Error(`up ended early:\n${heddle.output}`);
         return undefined;
-      }, READY_MS_MAX);
+      }, readyMs);
     } catch (error) {
       await heddle.stop();
       throw new Error(`${error}\n${heddle.output}`, { cause: error });

@@ -19,7 +19,7 @@ Deno.test({
       "llamacpp",
       "--model",
       model ?? "",
-      "--llama-server",
+      "--engine-path",
       server ?? "",
     ]);
     const client = new OpenAI({ baseURL: heddle.openaiUrl, apiKey: "none", maxRetries: 0 });

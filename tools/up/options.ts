@@ -2,6 +2,10 @@
 import { parseArgs } from "node:util";
 import { errorText, HeddleError } from "@heddle/proto/error";
 
+/** Engines that `up` can start on this machine; all but "sim" serve a real model. */
+const UP_ENGINES = ["sim", "llamacpp", "vllm", "sglang"] as const;
+export type UpEngine = (typeof UP_ENGINES)[number];
+
 /** What `up` was asked for; paths are as typed. */
 export interface UpOptions {
   readonly detach: boolean;
@@ -12,9 +16,10 @@ export interface UpOptions {
   /** A release to run instead of the repository's sources. */
   readonly dist: string | undefined;
   readonly fleet: string | undefined;
-  readonly engine: "sim" | "llamacpp";
+  readonly engine: UpEngine;
   readonly model: string | undefined;
-  readonly llamaServer: string | undefined;
+  /** The engine's program, where it is not on PATH. */
+  readonly enginePath: string | undefined;
   readonly logFormat: "text" | "json";
   readonly help: boolean;
 }
@@ -27,7 +32,8 @@ export const UP_HELP = `deno task up: control, a router and an agent on this mac
   --catalog FILE         models to serve (default examples/catalog.yaml)
   --fleet FILE           several agents with described hardware, see examples/fleet.yaml
   --engine llamacpp --model FILE.gguf
-                         serve a real model; --llama-server PATH when it is not on PATH
+  --engine vllm|sglang --model DIR
+                         serve a real model; --engine-path PROGRAM when it is not on PATH
   --dist DIR             run the release in DIR, as deno task build makes it, instead of the sources
   --log-format text|json form of the programs' logs (default json)
   --help                 print this
@@ -42,21 +48,35 @@ export const DOWN_HELP = `deno task down: stop what deno task up started, engine
 /** Reads the flags. Throws `invalid_input` naming the flag that is wrong. */
 export function parseUpOptions(args: readonly string[]): UpOptions {
   const values = parse(args);
-  const engine = values.engine ?? "sim";
-  if (engine !== "sim" && engine !== "llamacpp") {
-    throw new HeddleError("invalid_input", `Cannot use --engine ${engine}: want sim or llamacpp`);
-  }
-  if (engine === "llamacpp" && values.model === undefined) {
-    throw new HeddleError("invalid_input", "Cannot use --engine llamacpp: give --model FILE.gguf");
-  }
-  if (engine === "sim" && values.model !== undefined) {
-    throw new HeddleError("invalid_input", "Cannot use --model: it goes with --engine llamacpp");
-  }
-  if (engine === "llamacpp" && (values.fleet ?? values.catalog) !== undefined) {
+  const engine = UP_ENGINES.find((each) => each === (values.engine ?? "sim"));
+  if (engine === undefined) {
     throw new HeddleError(
       "invalid_input",
-      "Cannot use --engine llamacpp with --fleet or --catalog: it makes its own catalog",
+      `Cannot use --engine ${values.engine}: want one of ${UP_ENGINES.join(", ")}`,
     );
+  }
+  if (engine === "sim") {
+    const useless = (["model", "engine-path"] as const).find((flag) => values[flag] !== undefined);
+    if (useless !== undefined) {
+      throw new HeddleError(
+        "invalid_input",
+        `Cannot use --${useless}: it goes with --engine llamacpp, vllm or sglang`,
+      );
+    }
+  } else {
+    const model = engine === "llamacpp" ? "FILE.gguf" : "DIR";
+    if (values.model === undefined) {
+      throw new HeddleError(
+        "invalid_input",
+        `Cannot use --engine ${engine}: give --model ${model}`,
+      );
+    }
+    if ((values.fleet ?? values.catalog) !== undefined) {
+      throw new HeddleError(
+        "invalid_input",
+        `Cannot use --engine ${engine} with --fleet or --catalog: it makes its own catalog`,
+      );
+    }
   }
   const logFormat = values["log-format"] ?? "json";
   if (logFormat !== "text" && logFormat !== "json") {
@@ -74,7 +94,7 @@ export function parseUpOptions(args: readonly string[]): UpOptions {
     fleet: values.fleet,
     engine,
     model: values.model,
-    llamaServer: values["llama-server"],
+    enginePath: values["engine-path"],
     logFormat,
     help: values.help ?? false,
   };
@@ -94,7 +114,7 @@ function parse(args: readonly string[]) {
         fleet: { type: "string" },
         engine: { type: "string" },
         model: { type: "string" },
-        "llama-server": { type: "string" },
+        "engine-path": { type: "string" },
         "log-format": { type: "string" },
         help: { type: "boolean", short: "h" },
       },

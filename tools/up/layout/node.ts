@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { loadConfig } from "@heddle/common/config_file";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { type FleetNode, fleetSchema } from "./fleet_file.ts";
-import type { UpOptions } from "../options.ts";
+import type { UpEngine, UpOptions } from "../options.ts";
 
 /** An engine as agent.yaml names it. */
 export interface NodeEngine {
@@ -27,6 +27,14 @@ export interface UpPlan {
   readonly catalog: { readonly file: string } | { readonly text: string };
 }
 
+type RealEngine = Exclude<UpEngine, "sim">;
+
+const PROGRAMS: Readonly<Record<RealEngine, string>> = {
+  llamacpp: "llama-server",
+  vllm: "vllm",
+  sglang: "sglang",
+};
+
 /** Turns flags and the files they name into a plan. Throws `invalid_input`. */
 export async function planUp(
   options: UpOptions,
@@ -34,18 +42,18 @@ export async function planUp(
 ): Promise<UpPlan> {
   const sim = { name: "sim", path: resolve(tree.bin, "heddle-sim") };
   const own = nodeName(tree.hostname);
-  if (options.engine === "llamacpp" && options.model !== undefined) {
+  const { engine } = options;
+  if (engine !== "sim" && options.model !== undefined) {
     const model = resolve(options.model);
-    await demandFile(model, "--model");
-    const server = await findLlamaServer(options.llamaServer);
+    await demandModel(model, engine);
     return {
       nodes: [{
         name: own,
-        engines: [{ name: "llamacpp", path: server }],
+        engines: [{ name: engine, path: await findEngine(engine, options.enginePath) }],
         described: undefined,
         modelDirs: [dirname(model)],
       }],
-      catalog: { text: llamaCatalog(model) },
+      catalog: { text: modelCatalog(model, engine) },
     };
   }
   if (options.fleet !== undefined) {
@@ -75,36 +83,48 @@ function nodeName(hostname: string): string {
   return name === undefined || name === "" ? "node" : name.slice(0, 64);
 }
 
-async function demandFile(path: string, flag: string): Promise<void> {
-  try {
-    if ((await Deno.stat(path)).isFile) return;
-  } catch (error) {
-    throw new HeddleError("invalid_input", `Cannot use ${flag} ${path}: ${errorText(error)}`);
-  }
-  throw new HeddleError("invalid_input", `Cannot use ${flag} ${path}: it is not a file`);
+async function demandModel(path: string, engine: RealEngine): Promise<void> {
+  const wanted = engine === "llamacpp" ? "file" : "directory";
+  const stat = await Deno.stat(path).catch((error: unknown) => {
+    throw new HeddleError("invalid_input", `Cannot use --model ${path}: ${errorText(error)}`);
+  });
+  if (wanted === "file" ? stat.isFile : stat.isDirectory) return;
+  throw new HeddleError(
+    "invalid_input",
+    `Cannot use --model ${path}: it is not a ${wanted}, which ${engine} needs`,
+  );
 }
 
-async function findLlamaServer(given: string | undefined): Promise<string> {
-  const named = given ?? Deno.env.get("HEDDLE_LLAMA_SERVER");
-  if (named !== undefined) {
-    await demandFile(resolve(named), "--llama-server");
-    return resolve(named);
+async function findEngine(engine: RealEngine, given: string | undefined): Promise<string> {
+  const isFile = (path: string) => Deno.stat(path).then((stat) => stat.isFile, () => false);
+  if (given !== undefined) {
+    const path = resolve(given);
+    if (await isFile(path)) return path;
+    throw new HeddleError(
+      "invalid_input",
+      `Cannot use --engine-path ${path}: there is no such file`,
+    );
   }
+  const program = PROGRAMS[engine];
   for (const folder of (Deno.env.get("PATH") ?? "").split(":")) {
-    const path = resolve(folder, "llama-server");
-    const found = await Deno.stat(path).then((stat) => stat.isFile, () => false);
-    if (found) return path;
+    const path = resolve(folder, program);
+    if (await isFile(path)) return path;
   }
   throw new HeddleError(
     "invalid_input",
-    "Cannot find llama-server on PATH: install llama.cpp, or name it with --llama-server PATH",
+    `Cannot find ${program} on PATH: install it, or name it with --engine-path PROGRAM`,
   );
 }
 
 /** Enough for a conversation, small enough for any machine. */
-const LLAMA_CONTEXT = 4096;
+const ARGS: Readonly<Record<RealEngine, readonly string[]>> = {
+  llamacpp: ["-c", "4096"],
+  // It is tried here, not measured: compiling would take minutes.
+  vllm: ["--enforce-eager"],
+  sglang: [],
+};
 
-function llamaCatalog(model: string): string {
+function modelCatalog(model: string, engine: RealEngine): string {
   const file = model.split("/").at(-1) ?? model;
   const name = file.replace(/\.gguf$/i, "").toLowerCase().replace(/[^a-z0-9._-]+/g, "-");
   return `models:
@@ -113,7 +133,7 @@ function llamaCatalog(model: string): string {
     source: ${JSON.stringify(model)}
     profiles:
       - name: cpu
-        engine: llamacpp
-        args: [-c, "${LLAMA_CONTEXT}"]
+        engine: ${engine}
+        args: ${JSON.stringify(ARGS[engine])}
 `;
 }
