@@ -9,7 +9,6 @@ import { connectRpc } from "@heddle/common/rpc_client";
 import { delay, spawnTask } from "@heddle/common/task";
 import { Commands } from "./commands.ts";
 import { type Config, controlUrls, type EngineConfig } from "./config.ts";
-import { openBootMemory } from "./edge/boot_memory.ts";
 import { EngineVersions, PROBE_SECONDS_MAX } from "./edge/engine/versions.ts";
 import { homeOf, openLauncher } from "./edge/launcher/choose.ts";
 import type { Launcher } from "./edge/launcher/launcher.ts";
@@ -26,14 +25,12 @@ import { adapterOf, ENGINE_NAMES } from "./engines/adapters.ts";
 import { basicEnvironment, type NodeEnvironment } from "./engines/environment.ts";
 import type { Inventory } from "@heddle/proto/gen/types";
 import { inspectHardware } from "./discovery/inspect.ts";
-import { createDiscovery } from "./inventory.ts";
-import { discoveryOptions } from "./discovery/discovery_options.ts";
+import { discoveryOptions, openDiscovery } from "./discovery/discovery_options.ts";
 import { sendLog } from "./log_sources.ts";
 import { hardwareMetrics } from "./hardware_metrics.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
 import { evidenceOf } from "./discovery/evidence_of.ts";
-import { strangerWatch } from "./discovery/own_processes.ts";
 import { prepareHere } from "./supervision/prepare_here.ts";
 import type { EngineInstalls, InstalledHere } from "./installs/engine_installs.ts";
 import { openInstalls } from "./installs/open_installs.ts";
@@ -113,12 +110,11 @@ export async function buildAgent(
   });
   const { installs, engines } = await enginesOf(options, store, () => listeners.onEngines());
   const bootId = await readBootId(shim);
-  const discovery = createDiscovery({
-    ...discoveryOptions(options, address),
+  const discovery = await openDiscovery(options, address, {
+    shim,
+    bootId,
     heldGpus: () => supervisor.heldGpus(),
-    strangers: await strangerWatch({ shim, stateDirectory: config.state_directory }),
     onNvidiaSmi: (call) => listeners.onNvidiaSmi(call),
-    memory: await openBootMemory(join(config.state_directory, "boot.json"), bootId),
   });
   const effects = new Effects({
     store,

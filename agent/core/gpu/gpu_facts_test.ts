@@ -376,21 +376,6 @@ const CASES: readonly (readonly [string, Partial<GpuReadings>, string[], string[
     [],
   ],
   [
-    "an engine and a stranger on a GPU that a shard holds",
-    {
-      held: new Set(["GPU-a", "GPU-b"]),
-      strangers: new Map([[811, "python3"]]),
-      processes: apps(
-        "GPU-a, 4110331, 68596, /opt/envs/app/bin/python3\n" +
-          "GPU-b, 4110332, 68596, VLLM::Worker_TP1\n" +
-          "GPU-b, 811, 2048, [Insufficient Permissions]\n" +
-          "GPU-b, 812, 25, /usr/bin/nvidia-cuda-mps-server\n",
-      ),
-    },
-    ["1 foreign_process"],
-    [],
-  ],
-  [
     "NVLinks of which some are down",
     {
       nvlinks: new Map([
@@ -593,13 +578,17 @@ Deno.test("surveyGpus() tells a card with fewer PCIe lanes than it could use, an
 
 Deno.test("surveyGpus() names who uses a GPU beside an engine, with what it takes and what to do", () => {
   const { gpus } = surveyGpus(readings({
-    held: new Set(["GPU-b"]),
+    held: new Set(["GPU-a", "GPU-b"]),
     strangers: new Map([[811, "python3"], [4_110_331, "python3"]]),
     processes: apps(
-      "GPU-b, 77, 68596, VLLM::EngineCore\nGPU-b, 811, [N/A], [Not Found]\n" +
+      "GPU-a, 76, 68596, VLLM::Worker_TP0\nGPU-b, 77, 68596, VLLM::Worker_TP1\n" +
+        "GPU-b, 811, [N/A], [Not Found]\nGPU-b, 812, 25, /usr/bin/nvidia-cuda-mps-server\n" +
         "GPU-b, 4110331, 2048, /opt/envs/app/bin/python3\n",
     ),
   }));
+  deepEqual(gpus.map(({ problems }) => problems.map(({ reason }) => reason)), [[], [
+    "foreign_process",
+  ]]);
   const [problem] = gpus[1]?.problems ?? [];
   equal(
     problem?.detail,
