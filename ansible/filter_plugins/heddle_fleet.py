@@ -27,6 +27,7 @@ TYPES = {
     "heddle_metrics_tls_listen": (str, "text"),
     "heddle_router_port": (int, "a number"),
     "heddle_router_instances": (list, "a list"),
+    "heddle_router_key_policy": (str, "key_file or control"),
     "heddle_router_keys": (list, "a list"),
     "heddle_router_extra": (dict, "a map"),
     "heddle_fabric_defs": (dict, "a map"),
@@ -46,6 +47,7 @@ TYPES = {
     "heddle_upgrade_gate_s": (int, "a number of seconds"),
     "heddle_firewall": (bool, "true or false"),
     "heddle_firewall_trusted": (list, "a list"),
+    "heddle_restore": (str, "the path of a control.db"),
 }
 
 # What an agent tells that is worth knowing and keeps nothing from working.
@@ -145,6 +147,8 @@ def _host_problems(variables, host):
             found.append(f"{name} is {_shown(value)}: want {words}")
     if found:
         return found
+    if variables["heddle_router_key_policy"] not in ("key_file", "control"):
+        found.append(f'heddle_router_key_policy is "{variables["heddle_router_key_policy"]}": want key_file or control')
     if "heddle_agents" in variables["group_names"]:
         found.extend(_fabric_problems(variables))
     if variables["heddle_firewall"] and not _is_address(variables["heddle_address"]):

@@ -25,7 +25,9 @@ VALUES = {
     "heddle_control_extra": {},
     "heddle_router_port": 8080,
     "heddle_router_instances": [{"id": 1, "admin_port": 9091}],
+    "heddle_router_key_policy": "key_file",
     "heddle_router_keys": [],
+    "heddle_restore": "",
     "heddle_router_extra": {},
     "heddle_fabric_defs": {
         "fabric_ib_a": {"name": "ib-a", "link_layer": "infiniband", "hcas": ["mlx5_0", "mlx5_1"]},
@@ -126,6 +128,11 @@ class Inventory(unittest.TestCase):
 
     def test_a_good_one_has_no_problem(self):
         self.assertEqual(self.problems(), [])
+
+    def test_keys_are_of_a_file_or_of_control(self):
+        self.assertEqual(self.problems(gpu_1={"heddle_router_key_policy": "control"}), [])
+        [found] = self.problems(gpu_1={"heddle_router_key_policy": "open"})
+        self.assertIn("want key_file or control", found)
 
     def test_every_type_is_demanded(self):
         for name, (kind, _words) in fleet.TYPES.items():

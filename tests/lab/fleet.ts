@@ -192,6 +192,7 @@ export class Fleet {
   readonly folder: string;
   readonly #bin: string;
   #plays = 0;
+  #key: string | undefined;
 
   constructor(lab: Lab, { folder, bin }: { folder: string; bin: string }) {
     this.lab = lab;
@@ -256,8 +257,13 @@ export class Fleet {
     return Object.fromEntries(replica.shards.map(({ node, pid }) => [node, pid]));
   }
 
-  /** The key that the playbook made. */
+  /** What clients show from now on, instead of the key that the playbook made. */
+  useKey(key: string): void {
+    this.#key = key;
+  }
+
   async key(): Promise<string> {
+    if (this.#key !== undefined) return this.#key;
     return `sk-heddle-${(await Deno.readTextFile(join(this.folder, "cache/openai.key"))).trim()}`;
   }
 
