@@ -48,7 +48,9 @@ export function capacityRpc(options: CapacityRpcOptions): ServiceImpl<typeof Cap
       const stored = await measurements();
       const models = [];
       for (const each of modelsOf(world, model)) {
-        models.push(await capacityOf({ world, now, model: each, shape, stored }));
+        // In a list of all models, one that nobody measured has nothing to tell of another node.
+        const withGains = model !== "" || stored.some((known) => known.model === each.name);
+        models.push(await capacityOf({ world, now, model: each, shape, stored, withGains }));
       }
       return { models };
     },

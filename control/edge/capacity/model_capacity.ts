@@ -37,6 +37,8 @@ export interface CapacityQuestion {
   readonly now: EpochMs;
   readonly model: Model;
   readonly shape: string;
+  /** Whether to look at one more node of each kind, too: as much work again for each. */
+  readonly withGains: boolean;
   /** Newest first. */
   readonly stored: readonly StoredMeasurement[];
 }
@@ -56,7 +58,7 @@ export async function capacityOf(question: CapacityQuestion): Promise<ModelCapac
   const sum = sumCapacity(counted);
   const measured = sum.unmeasuredReplicas < staying.length;
   const held = bottleneck(full.world, { model, shape, runs: staying.length, measured }, now);
-  const kinds = kindsOf(world);
+  const kinds = question.withGains ? kindsOf(world) : [];
   const gains: NodeGain[] = [];
   for (const kind of kinds.slice(0, KINDS_MAX)) {
     gains.push(await gainOf(question, counted, { kind, runs: staying.length }));
