@@ -17,6 +17,18 @@ import { inFlightOf } from "../facts/work.ts";
 import type { EpochMs } from "../ids.ts";
 import type { AttachedView, NodeView, ReplicaView } from "../views.ts";
 import type { World } from "../world.ts";
+import { viewNodes } from "./nodes.ts";
+import { viewReplicas } from "./replicas.ts";
+
+/** What agents of nodes run, and beside it the nodes of attached engines. */
+export function viewEveryNode(world: World, now: EpochMs): readonly NodeView[] {
+  return [...viewNodes(world, now), ...viewAttachedNodes(world, now)];
+}
+
+/** What Heddle runs, and beside it what is attached. */
+export function viewEveryReplica(world: World, now: EpochMs): readonly ReplicaView[] {
+  return [...viewReplicas(world, now), ...viewAttachedReplicas(world, now)];
+}
 
 /** Every node of every attached engine, by name. */
 export function viewAttachedNodes(world: World, now: EpochMs): readonly NodeView[] {

@@ -5,10 +5,8 @@ import type { ShownCertificate } from "@heddle/common/identity";
 import { VERSION } from "@heddle/common/version";
 import type { CatalogApplied, OperatorEvent } from "../../core/event.ts";
 import { explainModel } from "../../core/views/explain.ts";
-import { viewAttachedNodes, viewAttachedReplicas } from "../../core/views/attached.ts";
+import { viewEveryNode, viewEveryReplica } from "../../core/views/attached.ts";
 import { viewModels } from "../../core/views/models.ts";
-import { viewNodes } from "../../core/views/nodes.ts";
-import { viewReplicas } from "../../core/views/replicas.ts";
 import { viewRouters } from "../../core/views/routers.ts";
 import type { World } from "../../core/world.ts";
 import { operatorName, type Realm } from "../caller.ts";
@@ -69,10 +67,7 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
       const left = (name: string) =>
         leftOf(daysLeft(shown, { role: "agent", names: [name], now: Date.now() }));
       return {
-        nodes: [
-          ...viewNodes(loop.world(), loop.now()),
-          ...viewAttachedNodes(loop.world(), loop.now()),
-        ]
+        nodes: viewEveryNode(loop.world(), loop.now())
           .map((node) => ({ ...encodeNode(node), ...left(node.name) })),
       };
     },
@@ -83,10 +78,7 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
     listReplicas({ model }, context) {
       by(context);
       const name = model === "" ? undefined : modelName(loop.world(), "list replicas", model);
-      const replicas = [
-        ...viewReplicas(loop.world(), loop.now()),
-        ...viewAttachedReplicas(loop.world(), loop.now()),
-      ]
+      const replicas = viewEveryReplica(loop.world(), loop.now())
         .filter((replica) => name === undefined || replica.model === name);
       return { replicas: replicas.map(encodeReplica) };
     },

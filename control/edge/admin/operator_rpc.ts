@@ -4,11 +4,9 @@ import { HeddleError } from "@heddle/proto/error";
 import type { AdminService } from "@heddle/proto/gen/admin";
 import type { OperatorEvent } from "../../core/event.ts";
 import type { Audit } from "../../core/store_record.ts";
-import { viewAttachedNodes, viewAttachedReplicas } from "../../core/views/attached.ts";
+import { viewEveryNode, viewEveryReplica } from "../../core/views/attached.ts";
 import { viewDecisions } from "../../core/views/decisions.ts";
 import { viewModels } from "../../core/views/models.ts";
-import { viewNodes } from "../../core/views/nodes.ts";
-import { viewReplicas } from "../../core/views/replicas.ts";
 import type { World } from "../../core/world.ts";
 import { checkLabels } from "./check_labels.ts";
 import {
@@ -67,10 +65,11 @@ export function operatorRpc(options: OperatorRpcOptions): Handlers {
 
 function nodeRpc({ by, loop }: OperatorRpcOptions) {
   const find = (action: string, name: string) =>
-    findNamed({ action, noun: "node", name }, [
-      ...viewNodes(loop.world(), loop.now()),
-      ...viewAttachedNodes(loop.world(), loop.now()),
-    ], (it) => it.name);
+    findNamed(
+      { action, noun: "node", name },
+      viewEveryNode(loop.world(), loop.now()),
+      (it) => it.name,
+    );
   const decide = async (event: Extract<OperatorEvent, { readonly node: string }>) => {
     find(event.kind, event.node);
     await decideChecked(loop, event, `node "${event.node}"`);
@@ -125,10 +124,7 @@ function replicaRpc({ by, loop }: OperatorRpcOptions) {
   const find = (action: string, name: string) =>
     findNamed(
       { action, noun: "replica", name },
-      [
-        ...viewReplicas(loop.world(), loop.now()),
-        ...viewAttachedReplicas(loop.world(), loop.now()),
-      ],
+      viewEveryReplica(loop.world(), loop.now()),
       (it) => it.replicaId,
     );
   const decide = async (event: Extract<OperatorEvent, { readonly replica: string }>) => {
