@@ -21,6 +21,7 @@ import { AgentService } from "@heddle/proto/gen/agent";
 import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
 import { RouterService } from "@heddle/proto/gen/router";
 import { TenancyService } from "@heddle/proto/gen/tenancy";
+import { WeightsService } from "@heddle/proto/gen/weights";
 import { OPERATOR_ROLES, ROLE_FOR, sha256 } from "./edge/identity/operators.ts";
 import { AgentStream, registration } from "./edge/agent_fake.ts";
 import { Site } from "./site_fake.ts";
@@ -287,6 +288,7 @@ const SERVICES = [
   CertificateService,
   LiveService,
   TenancyService,
+  WeightsService,
 ] as const;
 
 async function callEmpty(transport: Transport, name: string): Promise<void> {

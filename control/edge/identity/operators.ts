@@ -45,6 +45,7 @@ export const ROLE_FOR: Readonly<Record<string, OperatorRole>> = {
   ListKeys: "viewer",
   ListPrices: "viewer",
   QueryUsage: "viewer",
+  ListWeights: "viewer",
   GetCapacity: "viewer",
   WatchEvents: "viewer",
   ListTraffic: "viewer",
@@ -65,6 +66,10 @@ export const ROLE_FOR: Readonly<Record<string, OperatorRole>> = {
   ForgetNode: "operator",
   RevokeKey: "operator",
   RecordMeasurement: "operator",
+  PrefetchWeights: "operator",
+  RemoveWeights: "operator",
+  // It makes a node ask an address of the caller's.
+  InspectSource: "operator",
   CreateScope: "admin",
   DeleteScope: "admin",
   SetLimits: "admin",
