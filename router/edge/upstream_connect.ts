@@ -1,6 +1,7 @@
 /** Opens a connection to an engine, plain or TLS, within a time. */
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { deadline } from "./upstream_deadline.ts";
 import { UpstreamError } from "./upstream_error.ts";
 import { bareHost, type UpstreamTarget } from "./upstream_request.ts";
 
@@ -36,16 +37,16 @@ export function connect(
   const onError = (error: unknown): void => fail(connectError(where, error, reached));
   const onClose = (): void => fail(connectError(where, new Error("closed"), reached));
   const onAbort = (): void => fail(new UpstreamError("aborted", `Stopped connecting to ${where}`));
-  const timer = setTimeout(() => {
+  const timer = deadline(timeoutMs, () => {
     fail(
       new UpstreamError(
         "connect_timeout",
         `Cannot connect to ${where}: no answer in ${timeoutMs} ms`,
       ),
     );
-  }, timeoutMs);
+  });
   const cleanUp = (): void => {
-    clearTimeout(timer);
+    timer.clear();
     signal.removeEventListener("abort", onAbort);
     socket.off("connect", onReached).off("secureConnect", onReady).off("error", onError)
       .off("close", onClose);

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { spawnTask } from "@heddle/common/task";
 import { errorText } from "@heddle/proto/error";
 import { AnswerBody } from "./upstream_body.ts";
+import { type Deadline, deadline } from "./upstream_deadline.ts";
 import { UpstreamError, type UpstreamFailure } from "./upstream_error.ts";
 import type { ResponseHead } from "./upstream_head.ts";
 import { AnswerParser } from "./upstream_parser.ts";
@@ -47,7 +48,7 @@ interface Running {
   streaming: boolean;
   written: boolean;
   lastByteAt: number;
-  timer: ReturnType<typeof setTimeout> | undefined;
+  timer: Deadline | undefined;
 }
 
 export class UpstreamConnection {
@@ -177,7 +178,7 @@ export class UpstreamConnection {
   #onBody(running: Running, bytes: Uint8Array): void {
     if (!running.streaming) {
       running.streaming = true;
-      clearTimeout(running.timer);
+      running.timer?.clear();
       this.#watch(running, running.exchange.idleTimeoutMs);
     }
     running.body.add(bytes);
@@ -220,7 +221,7 @@ export class UpstreamConnection {
   }
 
   #settle(running: Running): void {
-    clearTimeout(running.timer);
+    running.timer?.clear();
     running.exchange.signal.removeEventListener("abort", running.onAbort);
     if (this.#running === running) this.#running = undefined;
   }
@@ -237,7 +238,7 @@ export class UpstreamConnection {
    * more than the relay. When it fires it looks at what happened since and sleeps for the rest.
    */
   #watch(running: Running, sleepMs: number): void {
-    running.timer = setTimeout(() => this.#onTimer(running), sleepMs);
+    running.timer = deadline(sleepMs, () => this.#onTimer(running));
   }
 
   #onTimer(running: Running): void {

@@ -263,6 +263,28 @@ Deno.test("request() gives up on an engine that sends its head and no body", asy
   await failsWith(text(answer.body), "first_byte_timeout");
 });
 
+/** Stops this process, as a busy machine does: its timers are due before it sees what arrived. */
+function stop(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+Deno.test("request() blames no engine for a time in which this process stood still", async () => {
+  await using engine = await startFakeEngine(({ socket }) => {
+    socket.write(CHUNKED);
+    stop(200);
+    socket.write("1\r\na\r\n");
+    stop(200);
+    socket.write("1\r\nb\r\n0\r\n\r\n");
+    stop(200);
+  });
+  const times = { connectTimeoutMs: 30, firstByteTimeoutMs: 30, idleTimeoutMs: 30 };
+  using upstream = pool(times);
+  const target = { host: "127.0.0.1", port: engine.port };
+  const asked = upstream.request(target, post(), never);
+  stop(200);
+  assert.equal(await text((await asked).body), "ab");
+});
+
 Deno.test("request() gives up on silence between two parts", async () => {
   await using engine = await startFakeEngine(say(CHUNKED, "1\r\na\r\n"));
   using upstream = pool({ idleTimeoutMs: 30 });

@@ -1,7 +1,7 @@
 /**
  * Asks control for this router's shares: every second, at once for requests that wait, and at once
  * when control wants back what others need. Requests that wait are let go after a tenth of a second,
- * whatever control does.
+ * whatever control does; only its first word on a limit is waited for longer.
  */
 import { ShareDimension, type ShareGrant } from "@heddle/proto/gen/router";
 import { fromRpc } from "@heddle/proto/error_code";
@@ -22,6 +22,11 @@ import type { ControlRpc } from "../control/control_client.ts";
 const INTERVAL_MS = 1_000;
 /** Longest wait of a request for a share. */
 const WAIT_MS = 100;
+/**
+ * Longest wait for control's first word on a limit. Until then nobody knows what other routers have of
+ * it: whoever went on alone after a tenth of a second could let in all of it beside them.
+ */
+const FIRST_WORD_MS = 1_000;
 /** An answer that takes longer is of no use to anyone; control takes 90 ms at most. */
 const CALL_MS_MAX = 1_000;
 /** One for requests that wait already, one for those that came since. */
@@ -31,6 +36,7 @@ export interface ShareClientOptions {
   readonly name: string;
   readonly instance: string;
   readonly shareWaitMs?: number | undefined;
+  readonly firstShareWaitMs?: number | undefined;
   readonly limiter: Limiter;
   readonly rpc: () => ControlRpc | undefined;
   /** Milliseconds, monotonic. */
@@ -78,7 +84,10 @@ export class ShareClient {
       shortages.every(({ missing, limit }) => missing > 0 && limit !== "budget");
   }
 
-  /** Asks for what is missing, and resolves once there is an answer, or after 100 ms. */
+  /**
+   * Asks for what is missing, and resolves once there is an answer, or after 100 ms; after a second
+   * where control never said anything of a limit.
+   */
   async obtain(shortages: readonly Shortage[], gone: AbortSignal): Promise<void> {
     if (this.#options.rpc() === undefined) return this.#alone(shortages);
     for (const { state, limit, missing } of shortages) {
@@ -88,7 +97,7 @@ export class ShareClient {
     const concurrent = shortages.filter(({ limit }) => limit === "concurrent_requests");
     for (const { state } of concurrent) state.waiting++;
     try {
-      await this.#answered(gone);
+      await this.#answered(gone, this.#patience(shortages));
     } finally {
       for (const { state } of concurrent) state.waiting--;
     }
@@ -100,14 +109,19 @@ export class ShareClient {
     standAlone(shortages.map(({ state }) => state), this.#routers, this.#options.now());
   }
 
-  #answered(gone: AbortSignal): Promise<void> {
+  #patience(shortages: readonly Shortage[]): number {
+    const { shareWaitMs = WAIT_MS, firstShareWaitMs = FIRST_WORD_MS } = this.#options;
+    return shortages.every(({ state }) => state.granted) ? shareWaitMs : firstShareWaitMs;
+  }
+
+  #answered(gone: AbortSignal, waitMs: number): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
         gone.removeEventListener("abort", done);
         resolve();
       };
-      const timer = setTimeout(done, this.#options.shareWaitMs ?? WAIT_MS);
+      const timer = setTimeout(done, waitMs);
       gone.addEventListener("abort", done);
       this.#waiters.push(done);
       this.#soon();
