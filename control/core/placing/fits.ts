@@ -190,7 +190,7 @@ function fitGpuMemory(request: PlaceRequest, candidate: Candidate) {
     candidate.name,
     "memory_short",
     { want: need.mib, have: haveMib },
-    need.words,
+    need.words(haveMib),
   );
 }
 

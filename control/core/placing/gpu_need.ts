@@ -5,6 +5,7 @@
 import { readLaunchArgs } from "@heddle/common/model/launch_args";
 import {
   cacheBytesPerToken,
+  cacheRoom,
   contextOf,
   gpuNeedMib,
   type MemoryRequest,
@@ -24,8 +25,8 @@ interface Asked {
 export interface GpuNeed {
   /** Memory that the GPU must have in all. */
   readonly mib: number;
-  /** What it is for. */
-  readonly words: string;
+  /** What it is for, and what would fit on GPUs of so many MiB instead. */
+  words(haveMib: number): string;
 }
 
 /** Undefined while it cannot be told. */
@@ -38,7 +39,12 @@ export function gpuNeed(request: Asked, candidate: Candidate): GpuNeed | undefin
   const cache = context === undefined ? "" : `, a context of ${context} tokens`;
   return {
     mib,
-    words: `MiB on each GPU for the weights${cache} and what ${memory.engine} needs beside`,
+    words: (haveMib) => {
+      const gpus = Array(Math.max(1, request.profile.gpus_per_node)).fill(haveMib);
+      const tokens = context === undefined ? 0 : cacheRoom(memory, gpus)?.tokens ?? 0;
+      const instead = tokens === 0 ? "" : `; at most ${tokens} tokens would fit`;
+      return `MiB on each GPU for the weights${cache} and what ${memory.engine} needs beside${instead}`;
+    },
   };
 }
 

@@ -105,7 +105,7 @@ Deno.test("place() counts the context that an engine will insist on, where the s
   equal(refused.kind, "none");
   match(
     refused.rejections[0]?.detail ?? "",
-    /want 96279 have 81559: MiB on each GPU for the weights, a context of 131072 tokens and what vllm/,
+    /want 96279 have 81559: MiB on each GPU for the weights, a context of 131072 tokens and what vllm needs beside; at most 44403 tokens would fit/,
   );
   equal(placing(["--max-model-len", "8192"]).kind, "placed");
   equal(placing(["--cpu-offload-gb", "40"]).kind, "placed", "nobody can tell");
