@@ -33,7 +33,8 @@ import { addEngines, NodeReport } from "./node_report.ts";
 import { evidenceOf } from "./discovery/evidence_of.ts";
 import { prepareHere } from "./supervision/prepare_here.ts";
 import type { EngineInstalls, InstalledHere } from "./installs/engine_installs.ts";
-import { openInstalls } from "./installs/open_installs.ts";
+import { openInstalls, type OpenInstallsOptions } from "./installs/open_installs.ts";
+import { enginesInUse } from "./core/install/engines_in_use.ts";
 import type { NodeWeights } from "./weights/node_weights.ts";
 import { openWeights } from "./weights/open_weights.ts";
 import { answerRequest } from "./weights/requests.ts";
@@ -46,6 +47,8 @@ const log = logger("agent");
 const ROUTE_POLL_MS = 2_000;
 /** The first registration waits this long for the engines: control then places at once. */
 const FIRST_LOOK_MS_MAX = 3_000;
+/** A look at all hardware, where none has been had yet. */
+const DRIVER_MS_MAX = 120_000;
 /** Of a shard's name in the name of its unit, for which systemd has 255 characters. */
 const HANDLE_READABLE_MAX = 100;
 
@@ -108,7 +111,11 @@ export async function buildAgent(
     shim,
     user: config.engine_user,
   });
-  const { installs, engines } = await enginesOf(options, store, () => listeners.onEngines());
+  const { installs, engines } = await enginesOf(options, store, {
+    onChange: () => listeners.onEngines(),
+    driver: () => report.driverVersion(AbortSignal.timeout(DRIVER_MS_MAX)),
+    inUse: () => enginesInUse(supervisor.statuses().map(({ shard }) => shard)),
+  });
   const bootId = await readBootId(shim);
   const discovery = await openDiscovery(options, address, {
     shim,
@@ -164,15 +171,21 @@ export async function buildAgent(
   return { supervisor, engines, report, store, launcher, usage, weights, installs };
 }
 
-async function enginesOf(options: AgentOptions, store: ShardStore, onChange: () => void) {
-  const installs: EngineInstalls = installsOf(options, () => engines.again());
+type EngineHooks = Pick<OpenInstallsOptions, "onChange" | "driver" | "inUse">;
+
+async function enginesOf(options: AgentOptions, store: ShardStore, hooks: EngineHooks) {
+  const { onChange } = hooks;
+  const installs: EngineInstalls = installsOf(options, {
+    ...hooks,
+    onChange: () => engines.again(),
+  });
   await installs.open();
   const installed = () => installs.installed;
   const engines: EngineVersions = engineVersions(options, store, { onChange, installed });
   return { installs, engines };
 }
 
-function installsOf({ config, shim, install }: AgentOptions, onChange: () => void): EngineInstalls {
+function installsOf({ config, shim, install }: AgentOptions, hooks: EngineHooks): EngineInstalls {
   return openInstalls({
     config: config.engine_installs,
     launcher: config.launcher,
@@ -181,7 +194,7 @@ function installsOf({ config, shim, install }: AgentOptions, onChange: () => voi
     program: install,
     makeHandle,
     now: Date.now,
-    onChange,
+    ...hooks,
   });
 }
 

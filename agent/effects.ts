@@ -152,7 +152,10 @@ export class Effects {
         const { shardId } = owner.shard.spec;
         const { name, handle } = owner.process;
         const { pid, started, mainPid } = each;
-        const ref = { name, handle, pid, started, ...(mainPid === undefined ? {} : { mainPid }) };
+        const ref = {
+          ...{ name, handle, pid, started, ...programOf(owner.process) },
+          ...(mainPid === undefined ? {} : { mainPid }),
+        };
         found.set(shardId, [...found.get(shardId) ?? [], ref]);
       } else if (
         !loaded.unknownVersion.some(({ directory }) => isBelow(each.directory, directory))
@@ -189,7 +192,11 @@ export class Effects {
       ),
     );
     this.#plans.set(shard.spec.shardId, plans);
-    const processes = [...plans].map(([handle, { name }]) => ({ name, handle }));
+    const processes = [...plans].map(([handle, { name, argv }]) => ({
+      name,
+      handle,
+      ...programOf({ program: argv[0] }),
+    }));
     return { type: "prepared", processes };
   }
 
@@ -202,12 +209,13 @@ export class Effects {
     const failed = await attempt(async () => {
       // Logs of earlier attempts end here; the last one's stay until now.
       for (const old of await store.runs(shardId)) await Deno.remove(old, { recursive: true });
-      for (const [position, { name, handle }] of planned.entries()) {
+      for (const [position, { name, handle, program }] of planned.entries()) {
         const plan = plans?.get(handle);
         if (plan === undefined) throw new Error(`the plan of ${name} is gone`);
         const directory = await store.makeRun(shardId, { handle, name, position });
         const { argv, env } = plan;
-        processes.push(await launcher.start({ name, handle, directory, argv, env }));
+        const started = await launcher.start({ name, handle, directory, argv, env });
+        processes.push({ ...started, ...programOf({ program }) });
       }
     });
     if (!(failed instanceof Error)) return { type: "launched", processes };
@@ -339,6 +347,10 @@ export function unlaunched(why: string): ShardEvent {
     processes: [],
     failure: { reason: "system_error", message, permanent: false, logTail: [] },
   };
+}
+
+function programOf({ program }: Pick<PlannedProcess, "program">) {
+  return program === undefined ? {} : { program };
 }
 
 function plannedOf({ state }: Shard): readonly PlannedProcess[] {

@@ -52,6 +52,8 @@ export class NodeReport {
   #gpuFacts: readonly Gpu[] = [];
   #hcaFacts: readonly Hca[] = [];
   #managementInterface = "";
+  /** Undefined before the first look. */
+  #driverVersion: string | undefined;
   /** The list of weights that was told last, as text. */
   #weightsTold = "";
   #problemReasons: readonly string[] = [];
@@ -103,7 +105,13 @@ export class NodeReport {
     inventory.problems.push(...this.#unreadable());
     this.#see(inventory);
     this.#managementInterface = inventory.managementInterface;
+    this.#driverVersion = inventory.driverVersion;
     return inventory;
+  }
+
+  /** Of this node's GPUs; "" where there is none. Looks where nothing has looked yet. */
+  async driverVersion(signal: AbortSignal): Promise<string> {
+    return this.#driverVersion ?? (await this.inventory(signal)).driverVersion;
   }
 
   async register(signal: AbortSignal): Promise<Register> {

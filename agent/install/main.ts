@@ -12,6 +12,7 @@ import {
 } from "../core/install/install_documents.ts";
 import { installArchive } from "../edge/install/install_archive.ts";
 import { installVenv } from "../edge/install/install_venv.ts";
+import { removeEngine } from "../edge/install/remove_engine.ts";
 
 const REQUEST = "HEDDLE_INSTALL_REQUEST";
 const RETRY_MS = 1_000;
@@ -40,6 +41,7 @@ async function obey(request: InstallRequest, stop: AbortSignal): Promise<Install
     retryMs: RETRY_MS,
   };
   try {
+    if (request.verb === "remove") return await removeEngine(request);
     return request.releases === ""
       ? await installVenv(request, how)
       : await installArchive(request, how);

@@ -13,9 +13,12 @@ import type { EngineWanted } from "@heddle/proto/gen/engines";
 import type { Plain } from "@heddle/proto/plain";
 import {
   engineFolder,
+  type EnginesInUse,
   type InstallFailure,
   nextInstall,
+  removable,
   retryAt,
+  unusedSince,
   wantedKey,
 } from "../core/install/converge.ts";
 import {
@@ -78,6 +81,9 @@ export interface EngineInstallsOptions {
   readonly file: string;
   /** What every request has besides. */
   readonly settings: Readonly<Record<string, unknown>>;
+  /** What a request to install has besides, of what was found on this machine. */
+  readonly machine: () => Promise<Pick<InstallRequest, "cuda" | "driver">>;
+  readonly inUse: () => EnginesInUse;
   readonly now: () => number;
   /** Something was installed, or failed, or is on its way. */
   readonly onChange: () => void;
@@ -90,14 +96,19 @@ export class EngineInstalls {
   #wanted: readonly Plain<EngineWanted>[] | undefined;
   #installed: readonly InstalledHere[] = [];
   #current: { readonly folder: string; progress: string } | undefined;
+  /** Versions that nobody wants or uses, by folder, and since when. */
+  #unused: ReadonlyMap<string, number> = new Map();
+  /** Folder of the one that is being removed. */
+  #removing: string | undefined;
   #wake = new AbortController();
 
   constructor(options: EngineInstallsOptions) {
     this.#options = options;
   }
 
+  /** What may be started; one that is about to go is not there any more. */
   get installed(): readonly InstalledHere[] {
-    return this.#installed;
+    return this.#installed.filter((each) => engineFolder(each) !== this.#removing);
   }
 
   /** Reads what an earlier agent was told, and what it installed. */
@@ -134,6 +145,7 @@ export class EngineInstalls {
         failures: this.#failures,
       }, this.#options.now());
       if (next !== undefined) await this.#install(next, signal);
+      else await this.#removeUnused(signal);
       await delay(LOOK_MS, AbortSignal.any([signal, this.#wake.signal]));
       if (this.#wake.signal.aborted) this.#wake = new AbortController();
     }
@@ -182,6 +194,7 @@ export class EngineInstalls {
     try {
       const run = await this.#options.runs.start(engineFolder(wanted), {
         ...this.#options.settings,
+        ...await this.#options.machine(),
         engine,
         version,
         releases,
@@ -204,6 +217,41 @@ export class EngineInstalls {
     }
     await this.#look();
     this.#options.onChange();
+  }
+
+  /** One at a time, as they come. What cannot be removed is tried again after it was unused anew. */
+  async #removeUnused(signal: AbortSignal): Promise<void> {
+    const { folder, now, inUse, runs, settings, onChange } = this.#options;
+    const installed = this.#installed.map((each) => ({
+      ...each,
+      folder: join(folder, engineFolder(each)),
+    }));
+    this.#unused = unusedSince(
+      { installed, wanted: this.#wanted, inUse: inUse() },
+      this.#unused,
+      now(),
+    );
+    const [name] = removable(this.#unused, now());
+    const gone = this.#installed.find((each) => engineFolder(each) === name);
+    if (name === undefined || gone === undefined) return;
+    const { name: engine, version } = gone;
+    log.info("Removing engine: nobody wants or uses it", { engine, version });
+    this.#removing = name;
+    try {
+      onChange();
+      const request = { ...settings, verb: "remove" as const, engine, version };
+      const report = await this.#follow(await runs.start(name, request), signal);
+      if (report?.kind === "failed") {
+        log.warning("Cannot remove engine", { engine, version, why: report.message });
+      }
+    } catch (error) {
+      log.warning("Cannot remove engine", { engine, version, error });
+    } finally {
+      this.#removing = undefined;
+      this.#unused = new Map([...this.#unused].filter(([each]) => each !== name));
+    }
+    await this.#look();
+    onChange();
   }
 
   /** Its last report; undefined when this agent ends before the run does. */

@@ -1,5 +1,6 @@
 /** Puts the parts of installing together as the configuration wants them. */
 import { join } from "node:path";
+import { cudaOfDriver, type EnginesInUse } from "../core/install/converge.ts";
 import { installUnits } from "../core/systemd/install_unit.ts";
 import { ProcessLauncher } from "../edge/launcher/process.ts";
 import { SystemdLauncher } from "../edge/launcher/systemd.ts";
@@ -17,10 +18,13 @@ export interface OpenInstallsOptions {
   readonly makeHandle: (name: string) => string;
   readonly now: () => number;
   readonly onChange: () => void;
+  /** Driver of this node's GPUs; "" where there is none. */
+  readonly driver: () => Promise<string>;
+  readonly inUse: () => EnginesInUse;
 }
 
 export function openInstalls(options: OpenInstallsOptions): EngineInstalls {
-  const { config, shim, stateDirectory, now, onChange } = options;
+  const { config, shim, stateDirectory, now, onChange, inUse } = options;
   const { folder: into, uv, python, ca_file } = config;
   const folder = join(stateDirectory, "installs");
   const launcher = options.launcher === "systemd"
@@ -54,6 +58,12 @@ export function openInstalls(options: OpenInstallsOptions): EngineInstalls {
     file: join(stateDirectory, "engines.json"),
     now,
     onChange,
+    inUse,
+    machine: async () => {
+      const driver = await options.driver();
+      const cuda = cudaOfDriver(driver);
+      return { driver, ...(cuda === undefined ? {} : { cuda }) };
+    },
     settings: {
       into,
       uv,

@@ -21,12 +21,30 @@ const HOPELESS: ReadonlySet<InstallReason> = new Set<InstallReason>([
   "no_digest",
   "archive_refused",
   "wrong_architecture",
+  // A new driver comes with a restart, and with it another try.
+  "driver_too_old",
 ]);
 
 /** When a failure is tried again; undefined: not before what is wanted changes. */
 export function retryAt({ reason, count, at }: InstallFailure): number | undefined {
   if (HOPELESS.has(reason)) return undefined;
   return at + Math.min(RETRY_FIRST_MS * 2 ** (count - 1), RETRY_MAX_MS);
+}
+
+/** How long a version that nobody wants or uses stays: who takes a release back wants it again. */
+const KEEP_UNUSED_MS = 600_000;
+
+/** Drivers from which each major version of CUDA runs, by minor-version compatibility. */
+const CUDA_SINCE_DRIVER: readonly (readonly [driver: number, cuda: number])[] = [
+  [580, 13],
+  [525, 12],
+  [450, 11],
+];
+
+/** Newest major version of CUDA that a driver ("580.65.06") runs; undefined: none, or no driver. */
+export function cudaOfDriver(driver: string): number | undefined {
+  const major = Number(/^\d+/.exec(driver)?.[0] ?? Number.NaN);
+  return CUDA_SINCE_DRIVER.find(([since]) => major >= since)?.[1];
 }
 
 /** Names one wanted engine; another mirror or other packages make it another one. */
@@ -56,4 +74,48 @@ export function nextInstall(
     const at = retryAt(failure);
     return at !== undefined && now >= at;
   });
+}
+
+/** What is used on this node: paths of programs, and engines of which the program is not known. */
+export interface EnginesInUse {
+  readonly programs: readonly string[];
+  readonly engines: ReadonlySet<string>;
+}
+
+/** An engine as it lies in the folder. */
+export interface InstalledVersion {
+  readonly name: string;
+  readonly version: string;
+  /** Of its folder. */
+  readonly folder: string;
+}
+
+/**
+ * Which installed versions nobody wants and nobody uses, as folders' names, and since when:
+ * `before` is the last answer. Nothing is unused where control has not said what it wants.
+ */
+export function unusedSince(
+  { installed, wanted, inUse }: {
+    readonly installed: readonly InstalledVersion[];
+    readonly wanted: readonly Pick<EngineWanted, "name" | "version">[] | undefined;
+    readonly inUse: EnginesInUse;
+  },
+  before: ReadonlyMap<string, number>,
+  now: number,
+): ReadonlyMap<string, number> {
+  if (wanted === undefined) return new Map();
+  const kept = new Set(wanted.map(engineFolder));
+  return new Map(
+    installed.filter((each) => !kept.has(engineFolder(each)) && !isUsed(each, inUse))
+      .map((each) => [engineFolder(each), before.get(engineFolder(each)) ?? now]),
+  );
+}
+
+/** Those that have been unused for long enough to go. */
+export function removable(unused: ReadonlyMap<string, number>, now: number): readonly string[] {
+  return [...unused].filter(([, since]) => now - since >= KEEP_UNUSED_MS).map(([name]) => name);
+}
+
+function isUsed({ name, folder }: InstalledVersion, { programs, engines }: EnginesInUse): boolean {
+  return engines.has(name) || programs.some((path) => path.startsWith(`${folder}/`));
 }

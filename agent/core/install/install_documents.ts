@@ -2,6 +2,7 @@
 import { z } from "zod";
 
 const requestSchema = z.object({
+  verb: z.enum(["install", "remove"]).default("install"),
   engine: z.enum(["llamacpp", "vllm", "sglang"]),
   version: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$/),
   /** Folder of all engines that Heddle installs. */
@@ -18,7 +19,10 @@ const requestSchema = z.object({
   arch: z.string(),
   /** Absolute path of heddle-shim. */
   shim: z.string(),
+  /** Newest major version of CUDA that the driver runs; absent: no NVIDIA GPU. */
   cuda: z.number().optional(),
+  /** What the driver calls itself, for the words of a refusal. */
+  driver: z.string().default(""),
   ca_file: z.string().optional(),
   seconds_max: z.number().default(3_600),
 });
@@ -38,6 +42,8 @@ const INSTALL_REASONS = [
   /** The archive holds what must not be unpacked. */
   "archive_refused",
   "wrong_architecture",
+  /** Built for a newer CUDA than the driver runs. */
+  "driver_too_old",
   "library_missing",
   "does_not_run",
   "uv_missing",
@@ -54,6 +60,7 @@ const reportSchema = z.discriminatedUnion("kind", [
     path: z.string(),
     version: z.string(),
   }),
+  z.object({ kind: z.literal("removed"), folder: z.string() }),
   z.object({ kind: z.literal("failed"), reason: z.enum(INSTALL_REASONS), message: z.string() }),
 ]);
 export type InstallReport = z.output<typeof reportSchema>;

@@ -14,7 +14,12 @@ export type ShardSpec = Plain<WireShardSpec>;
 export type EpochMs = number;
 
 /** A process that is going to be started; `handle` is what its launcher will find it by. */
-const plannedSchema = z.object({ name: z.string(), handle: z.string() });
+const plannedSchema = z.object({
+  name: z.string(),
+  handle: z.string(),
+  /** Path of what is run; absent where an older agent started it. */
+  program: z.string().optional(),
+});
 export type PlannedProcess = z.output<typeof plannedSchema>;
 
 /**
