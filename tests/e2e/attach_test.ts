@@ -16,34 +16,104 @@ const CATALOG = `models:
 /** What is fetched instead of an executable of a hundred megabytes: it starts the same program. */
 const AGENT = `#!/bin/sh\nexec '${join(ROOT, "bin/heddle-agent")}' "$@"\n`;
 
+/** A quote reaches the engine as it is. */
+const KEY = "the-engine's-own-key";
+const UP = "\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n";
+const LOST = "\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n";
+
 Deno.test("an engine that the wrapper starts is attached, used, degraded, kept and lost", async () => {
   await using place = await reserve();
   await using published = publish(AGENT);
   await using fleet = await AttachFleet.start(place, CATALOG);
-  const wrapper = join(place.state, "wrapper.sh");
-  const { stdout } = await runCommand(join(ROOT, "bin/heddle-agent"), ["script", "wrapper"], {
-    HEDDLE_DENO: Deno.execPath(),
+  const links = join(place.state, "links");
+  await Deno.writeTextFile(links, UP);
+  await using box = await startBox(place.state, fleet, { url: published.url, links });
+  try {
+    await serves(fleet);
+    await outlivesControl(fleet);
+    await Deno.writeTextFile(links, LOST);
+    await isDegraded(fleet);
+    Deno.kill(await box.agent(), "SIGKILL");
+    await leaves(fleet);
+    ok(await isAlive(box.engine));
+  } catch (error) {
+    const logs = `${await fleet.log("control")}\n${await fleet.log("router")}`;
+    throw new Error(`${error}\n${logs}`, { cause: error });
+  }
+});
+
+async function serves(fleet: AttachFleet): Promise<void> {
+  const { attached, address } = await eventually("it serves", async () => {
+    const replica = await fleet.replica("rented/box-1");
+    return replica?.attached?.state === "serving" && replica.reason === "" ? replica : undefined;
   });
-  await Deno.writeTextFile(wrapper, stdout);
-  const smi = join(place.state, "nvidia-smi");
-  await Deno.writeTextFile(smi, nvidiaSmi(join(place.state, "links")), { mode: 0o755 });
-  await Deno.writeTextFile(join(place.state, "links"), "\t Link 0: 26.562 GB/s\n".repeat(2));
+  equal(attached?.provider, "vast");
+  equal(attached?.host_id, "m-42");
+  equal(attached?.cards, 1);
+  equal(address, `127.0.0.1:${fleet.enginePort}`);
+  const { stdout } = await fleet.ctl("nodes");
+  match(stdout, /rented\/box-1\/0\s+attached: serving\s.*on vast, host m-42, 2\/2 NVLinks/);
+  equal(await ask(fleet), 200);
+}
+
+/** A control that starts again has heard of no engine, and takes none away. */
+async function outlivesControl(fleet: AttachFleet): Promise<void> {
+  await fleet.killControl();
+  fleet.startControl();
+  await eventually("the engine is back at the new control", async () => {
+    equal(await ask(fleet), 200);
+    const { code, stdout } = await fleet.ctl("replicas", "--json");
+    return code === 0 && /"state": ?"ready"/.test(stdout) || undefined;
+  });
+  equal(await ask(fleet), 200);
+}
+
+async function isDegraded(fleet: AttachFleet): Promise<void> {
+  const { reason } = await eventually("a lost link makes it degraded", async () => {
+    const replica = await fleet.replica("rented/box-1");
+    return replica?.attached?.state === "degraded" ? replica : undefined;
+  });
+  match(reason, /1 of 2 NVLinks are up/);
+  equal(await ask(fleet), 200);
+}
+
+async function leaves(fleet: AttachFleet): Promise<void> {
+  await eventually(
+    "its lease ends",
+    async () => (await fleet.replica("rented/box-1"))?.attached?.state === "lost" || undefined,
+  );
+  await eventually(
+    "the routers have it no more",
+    async () => await ask(fleet) === 503 || undefined,
+  );
+}
+
+interface Box extends AsyncDisposable {
+  /** Pid of the engine, which was the wrapper's. */
+  readonly engine: number;
+  /** Pid of the agent beside it. */
+  agent(): Promise<number>;
+}
+
+/** A machine with an engine, started by the wrapper, and with a card whose links are in a file. */
+async function startBox(
+  folder: string,
+  fleet: AttachFleet,
+  { url, links }: { readonly url: string; readonly links: string },
+): Promise<Box> {
+  const wrapper = join(folder, "wrapper.sh");
+  const agent = join(ROOT, "bin/heddle-agent");
+  const printed = await runCommand(agent, ["script", "wrapper"], { HEDDLE_DENO: Deno.execPath() });
+  await Deno.writeTextFile(wrapper, printed.stdout);
+  const smi = join(folder, "nvidia-smi");
+  await Deno.writeTextFile(smi, nvidiaSmi(links), { mode: 0o755 });
   const port = `${fleet.enginePort}`;
   const engine = new Deno.Command("sh", {
     args: [
       wrapper,
       join(ROOT, "bin/heddle-sim"),
-      ...[
-        "serve",
-        "any/model",
-        "--served-model-name",
-        "demo",
-        "--port",
-        port,
-        "--host",
-        "127.0.0.1",
-      ],
-      ...["--api-key", "own-key-1", "--sim-load-ms", "500"],
+      ...["serve", "any/model", "--served-model-name", "demo", "--port", port],
+      ...["--host", "127.0.0.1", "--api-key", KEY, "--sim-load-ms", "500"],
     ],
     env: {
       ...await fleet.boxEnvironment("rented"),
@@ -52,73 +122,25 @@ Deno.test("an engine that the wrapper starts is attached, used, degraded, kept a
       HEDDLE_PROVIDER: "vast",
       HEDDLE_HOST_ID: "m-42",
       HEDDLE_ENGINE_HEALTH_URL: `http://127.0.0.1:${port}/health`,
-      HEDDLE_ENGINE_API_KEY: "own-key-1",
-      HEDDLE_AGENT_BINARY_URL: published.url,
+      HEDDLE_ENGINE_API_KEY: KEY,
+      HEDDLE_AGENT_BINARY_URL: url,
       HEDDLE_AGENT_BINARY_SHA256: createHash("sha256").update(AGENT).digest("hex"),
       HEDDLE_NVIDIA_SMI: smi,
-      TMPDIR: place.state,
+      TMPDIR: folder,
     },
     stdin: "null",
     stdout: "null",
     stderr: "inherit",
   }).spawn();
-  try {
-    const serving = await eventually("it serves", async () => {
-      const replica = await fleet.replica("rented/box-1");
-      return replica?.attached?.state === "serving" && replica.reason === "" ? replica : undefined;
-    });
-    equal(serving.attached?.provider, "vast");
-    equal(serving.attached?.host_id, "m-42");
-    equal(serving.attached?.cards, 1);
-    equal(serving.address, `127.0.0.1:${port}`);
-    const table = await fleet.ctl("nodes");
-    match(table.stdout, /rented\/box-1\/0\s+attached: serving\s.*on vast, host m-42, 2\/2 NVLinks/);
-    equal(await ask(fleet), 200);
-
-    // A control that starts again has heard of no engine, and takes none away.
-    await fleet.killControl();
-    fleet.startControl();
-    let asked = 0;
-    await eventually("the engine is back at the new control", async () => {
-      equal(await ask(fleet), 200);
-      asked++;
-      const { code, stdout } = await fleet.ctl("replicas", "--json");
-      return code === 0 && stdout.includes('"state": "ready"') || undefined;
-    });
-    ok(asked > 0);
-    equal(await ask(fleet), 200);
-
-    await Deno.writeTextFile(
-      join(place.state, "links"),
-      "\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n",
-    );
-    const degraded = await eventually("a lost link makes it degraded", async () => {
-      const replica = await fleet.replica("rented/box-1");
-      return replica?.attached?.state === "degraded" ? replica : undefined;
-    });
-    match(degraded.reason, /1 of 2 NVLinks are up/);
-    equal(await ask(fleet), 200);
-
-    const agent = await agentOf(engine.pid);
-    Deno.kill(agent, "SIGKILL");
-    await eventually(
-      "its lease ends",
-      async () => (await fleet.replica("rented/box-1"))?.attached?.state === "lost" || undefined,
-    );
-    await eventually(
-      "the routers have it no more",
-      async () => await ask(fleet) === 503 || undefined,
-    );
-    ok(await isAlive(engine.pid));
-  } catch (error) {
-    throw new Error(`${error}\n${await fleet.log("control")}\n${await fleet.log("router")}`, {
-      cause: error,
-    });
-  } finally {
-    engine.kill("SIGTERM");
-    await engine.status;
-  }
-});
+  return {
+    engine: engine.pid,
+    agent: () => agentIn(folder),
+    async [Symbol.asyncDispose]() {
+      engine.kill("SIGTERM");
+      await engine.status;
+    },
+  };
+}
 
 async function ask(fleet: AttachFleet): Promise<number> {
   const response = await fetch(`${fleet.openaiUrl}/chat/completions`, {
@@ -145,20 +167,16 @@ function publish(text: string) {
   };
 }
 
-/** The agent that runs beside an engine, by whose environment names it. */
-async function agentOf(engine: number): Promise<number> {
-  const { stdout } = await runCommand("/bin/sh", [
-    "-c",
-    'for each in /proc/[0-9]*; do tr "\\0" " " <"$each/cmdline" 2>/dev/null | grep -q "agent/attach/main.ts" ' +
-    '&& tr "\\0" "\\n" <"$each/environ" 2>/dev/null | grep -q "^TMPDIR=$1$" && echo "\${each#/proc/}"; done',
-    "find",
-    (await runCommand("/bin/sh", [
-      "-c",
-      `tr "\\0" "\\n" </proc/${engine}/environ | sed -n 's/^TMPDIR=//p'`,
-    ]))
-      .stdout.trim(),
-  ]);
-  return Number(stdout.trim().split("\n")[0]);
+/** The agent whose environment has this folder as its TMPDIR. */
+async function agentIn(folder: string): Promise<number> {
+  const find = `for each in /proc/[0-9]*; do
+    tr '\\0' ' ' <"$each/cmdline" 2>/dev/null | grep -q agent/attach/main.ts || continue
+    tr '\\0' '\\n' <"$each/environ" 2>/dev/null | grep -qx "TMPDIR=$1" && echo "\${each#/proc/}"
+  done; true`;
+  const { stdout } = await runCommand("/bin/sh", ["-c", find, "find", folder]);
+  const pid = Number(stdout.trim().split("\n")[0]);
+  if (!(pid > 1)) throw new Error(`No agent runs with TMPDIR=${folder}`);
+  return pid;
 }
 
 function nvidiaSmi(links: string): string {
