@@ -44,6 +44,7 @@ export interface RouterHooks {
   readonly hotMs?: number;
   /** For tests on a machine that has none to spare: the longest wait for a share of a limit. */
   readonly shareWaitMs?: number;
+  readonly firstShareWaitMs?: number;
 }
 
 /** Starts a router. Throws a HeddleError when something it needs is not there. */
@@ -132,7 +133,10 @@ function unreadyOf({ keys }: Settings, { endpoints, tenancy }: Core): string | u
   return tenancy.book.informed ? tenancy.stale() : "has not heard of any keys yet";
 }
 
-async function startCore(settings: Settings, { shareWaitMs }: RouterHooks): Promise<Core> {
+async function startCore(
+  settings: Settings,
+  { shareWaitMs, firstShareWaitMs }: RouterHooks,
+): Promise<Core> {
   const { control, timeouts } = settings;
   const now = () => performance.now();
   const { scheduling, admission } = settings;
@@ -158,7 +162,7 @@ async function startCore(settings: Settings, { shareWaitMs }: RouterHooks): Prom
     idleTimeoutMs: timeouts.betweenChunksMs,
   });
   const identity = { name: settings.name, instance: crypto.randomUUID() };
-  const tenancy = new Tenancy(settings, { ...identity, shareWaitMs }, now);
+  const tenancy = new Tenancy(settings, { ...identity, shareWaitMs, firstShareWaitMs }, now);
   await tenancy.load();
   const link = control === undefined ? undefined : await startControlLink({
     settings,

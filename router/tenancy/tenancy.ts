@@ -42,6 +42,8 @@ export interface TenancyIdentity {
   readonly instance: string;
   /** Longest wait of a request for a share of a limit. @default 100 ms */
   readonly shareWaitMs?: number | undefined;
+  /** The same, for control's first word on that limit. @default 1 s */
+  readonly firstShareWaitMs?: number | undefined;
 }
 
 export class Tenancy implements TenancySink {

@@ -73,7 +73,7 @@ interface Setup extends AsyncDisposable {
   say(message: WatchMessage): void;
   router(
     over?: Record<string, unknown>,
-    hooks?: { readonly shareWaitMs?: number },
+    hooks?: { readonly shareWaitMs?: number; readonly firstShareWaitMs?: number },
   ): Promise<RunningRouter>;
 }
 
@@ -594,10 +594,34 @@ Deno.test("a control that answers too late costs nobody a first request", async 
     await late.promise;
     return create(ShareResponseSchema, await grant(request));
   });
-  await using router = await s.router({}, { shareWaitMs: 20 });
+  await using router = await s.router({}, { shareWaitMs: 20, firstShareWaitMs: 20 });
   equal(await said(await ask(router, 1)), "200 ok");
   late.resolve();
   equal(await said(await ask(router, 1)), "200 ok");
+});
+
+Deno.test("a router that has never heard of a limit waits for control's first word on it", async () => {
+  await using s = await setup({
+    keys: [key(1)],
+    scopes: [scope("key-1", { concurrentRequests: 10 })],
+  });
+  const [held, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  s.engine.script((call) => void held.promise.then(() => HEALTHY(call, 0)));
+  // Another router has all but two of them, and control is slow to say so.
+  const grant = ALL({ "key-1": 2 });
+  s.control.share(async (request) => {
+    await slow.promise;
+    return create(ShareResponseSchema, await grant(request));
+  });
+  await using router = await s.router({}, { shareWaitMs: 20, firstShareWaitMs: 30_000 });
+  const asked = Array.from({ length: 6 }, () => ask(router, 1));
+  for (const from = performance.now(); performance.now() < from + 60;) await router.tick();
+  equal(s.engine.calls.length, 0, "nobody is let in before control has said what is left");
+  slow.resolve();
+  await until(() => s.engine.calls.length === 2, router);
+  held.resolve();
+  const answers = await Promise.all((await Promise.all(asked)).map(said));
+  deepEqual(answers.filter((each) => each === "200 ok").length, 2, answers.join());
 });
 
 Deno.test("a price per GPU-second counts every GPU of the replica, also after a restart without control", async () => {

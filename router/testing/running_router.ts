@@ -28,6 +28,7 @@ export async function runRouter(
     readonly heartbeatMs?: number;
     readonly hotMs?: number;
     readonly shareWaitMs?: number;
+    readonly firstShareWaitMs?: number;
   } = {},
 ): Promise<RunningRouter> {
   const parsed = parseConfig(
