@@ -8,7 +8,7 @@ const EVENTS = [
   { choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } },
 ].map((event) => `data: ${JSON.stringify(event)}\n\n`).join("") + "data: [DONE]\n\n";
 
-async function bench(answeredBy: string | undefined) {
+function bench(answeredBy: string | undefined) {
   const asked: Headers[] = [];
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
     asked.push(request.headers);
