@@ -52,8 +52,7 @@ export class NodeReport {
   #gpuFacts: readonly Gpu[] = [];
   #hcaFacts: readonly Hca[] = [];
   #managementInterface = "";
-  /** Undefined before the first look. */
-  #driverVersion: string | undefined;
+  #driverVersion = "";
   /** The list of weights that was told last, as text. */
   #weightsTold = "";
   #problemReasons: readonly string[] = [];
@@ -109,9 +108,18 @@ export class NodeReport {
     return inventory;
   }
 
-  /** Of this node's GPUs; "" where there is none. Looks where nothing has looked yet. */
+  /**
+   * Of this node's GPUs; "" where there is none. Looks where none was seen. Throws where there are
+   * GPUs, and a driver that does not answer.
+   */
   async driverVersion(signal: AbortSignal): Promise<string> {
-    return this.#driverVersion ?? (await this.inventory(signal)).driverVersion;
+    if (this.#driverVersion !== "") return this.#driverVersion;
+    const { driverVersion, problems, gpus } = await this.inventory(signal);
+    const silent = problems.find(({ reason }) => /^(?:driver|gpu|nvidia)_/.test(reason));
+    if (driverVersion === "" && (gpus.length > 0 || silent !== undefined)) {
+      throw new Error(`the driver does not tell its version: ${silent?.detail ?? "no answer"}`);
+    }
+    return driverVersion;
   }
 
   async register(signal: AbortSignal): Promise<Register> {

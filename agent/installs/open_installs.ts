@@ -1,6 +1,7 @@
 /** Puts the parts of installing together as the configuration wants them. */
 import { join } from "node:path";
-import { cudaOfDriver, type EnginesInUse } from "../core/install/converge.ts";
+import type { EnginesInUse } from "../core/install/converge.ts";
+import { cudaOfDriver } from "../core/install/cuda.ts";
 import { installUnits } from "../core/systemd/install_unit.ts";
 import { ProcessLauncher } from "../edge/launcher/process.ts";
 import { SystemdLauncher } from "../edge/launcher/systemd.ts";

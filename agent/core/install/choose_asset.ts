@@ -3,6 +3,8 @@
  * none is built: what is there is matched.
  */
 
+import { type Driver, needsDriver } from "./cuda.ts";
+
 export interface Asset {
   readonly name: string;
   readonly url: string;
@@ -13,13 +15,15 @@ export interface Asset {
 
 export type Chosen =
   | { readonly kind: "asset"; readonly asset: Asset }
-  | { readonly kind: "none"; readonly reason: "unsupported" | "no_digest"; readonly why: string };
+  | {
+    readonly kind: "none";
+    readonly reason: "unsupported" | "no_digest" | "driver_too_old";
+    readonly why: string;
+  };
 
-export interface Machine {
+export interface Machine extends Driver {
   /** "x86_64" or "aarch64". */
   readonly arch: string;
-  /** Major version of CUDA that its driver can run; undefined: no NVIDIA GPU. */
-  readonly cuda: number | undefined;
 }
 
 const ARCHIVE = /\.(?:tar\.gz|tgz)$/i;
@@ -38,6 +42,8 @@ export function chooseAsset(assets: readonly Asset[], machine: Machine): Chosen 
   const fitting = assets.filter(({ name }) =>
     ARCHIVE.test(name) && LINUX.test(name) && arch?.test(name) === true && !OTHERS.test(name)
   );
+  const tooNew = buildsTooNew(fitting, machine);
+  if (tooNew !== undefined) return tooNew;
   const best = fitting.filter(({ name }) => scoreOf(name, machine) > 0)
     .sort((a, b) =>
       scoreOf(b.name, machine) - scoreOf(a.name, machine) || (a.name < b.name ? -1 : 1)
@@ -58,6 +64,21 @@ export function chooseAsset(assets: readonly Asset[], machine: Machine): Chosen 
     };
   }
   return { kind: "asset", asset: best };
+}
+
+/**
+ * A node with GPUs for which every CUDA build of the release is too new. The build for its processor
+ * would start, and leave the GPUs idle.
+ */
+function buildsTooNew(fitting: readonly Asset[], machine: Machine): Chosen | undefined {
+  if (machine.driver === "") return undefined;
+  const builds = fitting.filter(({ name }) => CUDA.test(name));
+  if (builds.length === 0 || builds.some(({ name }) => scoreOf(name, machine) > 0)) {
+    return undefined;
+  }
+  const oldest = Math.min(...builds.map(({ name }) => Number(CUDA.exec(name)?.[1] ?? 0)));
+  const why = `its build for CUDA ${oldest} ${needsDriver(oldest, machine.driver)}`;
+  return { kind: "none", reason: "driver_too_old", why };
 }
 
 function scoreOf(name: string, { cuda }: Machine): number {

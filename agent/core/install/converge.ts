@@ -34,19 +34,6 @@ export function retryAt({ reason, count, at }: InstallFailure): number | undefin
 /** How long a version that nobody wants or uses stays: who takes a release back wants it again. */
 const KEEP_UNUSED_MS = 600_000;
 
-/** Drivers from which each major version of CUDA runs, by minor-version compatibility. */
-const CUDA_SINCE_DRIVER: readonly (readonly [driver: number, cuda: number])[] = [
-  [580, 13],
-  [525, 12],
-  [450, 11],
-];
-
-/** Newest major version of CUDA that a driver ("580.65.06") runs; undefined: none, or no driver. */
-export function cudaOfDriver(driver: string): number | undefined {
-  const major = Number(/^\d+/.exec(driver)?.[0] ?? Number.NaN);
-  return CUDA_SINCE_DRIVER.find(([since]) => major >= since)?.[1];
-}
-
 /** Names one wanted engine; another mirror or other packages make it another one. */
 export function wantedKey(wanted: Plain<EngineWanted>): string {
   const { name, version, releases, index, packages } = wanted;

@@ -1,7 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { aShard, PROCESS } from "../shard/shard_fake.ts";
 import {
-  cudaOfDriver,
   type InstallFailure,
   nextInstall,
   removable,
@@ -9,6 +8,7 @@ import {
   unusedSince,
   wantedKey,
 } from "./converge.ts";
+import { cudaOfDriver } from "./cuda.ts";
 import { enginesInUse } from "./engines_in_use.ts";
 
 const LLAMA = { name: "llamacpp", version: "b1", releases: "https://r", index: "", packages: [] };

@@ -44,6 +44,7 @@ const INSTALL_REASONS = [
   "wrong_architecture",
   /** Built for a newer CUDA than the driver runs. */
   "driver_too_old",
+  "driver_missing",
   "library_missing",
   "does_not_run",
   "uv_missing",

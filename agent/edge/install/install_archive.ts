@@ -70,7 +70,7 @@ async function fetchArchive(
   work: string,
   { say, signal, retryMs }: InstallHow,
 ): Promise<string> {
-  const { releases, arch, cuda, ca_file } = request;
+  const { releases, arch, cuda, driver, ca_file } = request;
   using http = new Http({
     token: undefined,
     tokenOrigin: "",
@@ -80,7 +80,7 @@ async function fetchArchive(
   const patience: Patience = { signal, tries: 5, retryMs, onWait: (why) => say(why) };
   say("asking for the release");
   const assets = await readRelease(request, http, patience);
-  const chosen = chooseAsset(assets, { arch, cuda });
+  const chosen = chooseAsset(assets, { arch, cuda, driver });
   if (chosen.kind === "none") {
     throw new InstallError(chosen.reason, `Cannot install ${request.version}: ${chosen.why}`);
   }

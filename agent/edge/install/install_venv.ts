@@ -1,6 +1,7 @@
 /** Installs a Python engine: a virtual environment for each version, made by uv. */
 import { join } from "node:path";
 import { writeFileAtomic } from "@heddle/common/atomic_file";
+import { chooseWheel } from "../../core/install/choose_wheel.ts";
 import {
   encodeMark,
   ENGINE_MARK,
@@ -24,7 +25,7 @@ export async function installVenv(
   request: InstallRequest,
   { say, signal }: InstallHow,
 ): Promise<Extract<InstallReport, { kind: "installed" }>> {
-  const { into, engine, version, uv, python, index, packages, arch, seconds_max } = request;
+  const { into, engine, version, uv, python, packages, arch, seconds_max } = request;
   const name = `${engine}-${version}`;
   const folder = join(into, name);
   await Deno.remove(folder, { recursive: true }).catch(() => {});
@@ -38,16 +39,21 @@ export async function installVenv(
       });
     if (code !== 0) throw new InstallError(reasonOf(said), `uv cannot ${what}: ${lastWords(said)}`);
   };
-  const from = index === ""
-    ? []
-    : index.startsWith("/")
-    ? ["--no-index", "--find-links", index]
-    : ["--default-index", index];
+  const wheel = chooseWheel(request, { driver: request.driver, cuda: request.cuda });
+  if (wheel.kind === "none") {
+    throw new InstallError(wheel.reason, `Cannot install ${engine} ${version}: ${wheel.why}`);
+  }
   try {
     await run("make the environment", ["venv", "--python", python, folder]);
     const wanted = [`${PACKAGES[engine].name}==${version}`, ...packages];
     const target = ["--python", join(folder, "bin/python")];
-    await run(`install ${wanted.join(" ")}`, ["pip", "install", ...target, ...from, ...wanted]);
+    await run(`install ${wanted.join(" ")}`, [
+      "pip",
+      "install",
+      ...target,
+      ...wheel.args,
+      ...wanted,
+    ]);
     const { program } = PACKAGES[engine];
     say("trying it");
     const said = await seenToRun(join(folder, program), { arch, shim: request.shim, signal });

@@ -40,7 +40,7 @@ Deno.test("installVenv() says where uv is missing", async () => {
   const into = await Deno.makeTempDir();
   try {
     await rejects(
-      installVenv(request(into, "", { uv: "/nowhere/uv" }), how),
+      installVenv(request(into, "/nowhere/wheels", { uv: "/nowhere/uv" }), how),
       (error: unknown) => error instanceof InstallError && error.reason === "uv_missing",
     );
   } finally {
