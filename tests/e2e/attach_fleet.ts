@@ -82,7 +82,7 @@ export class AttachFleet implements AsyncDisposable {
         ...parse(await Deno.readTextFile(config)),
         join: { listen: `127.0.0.1:${this.#port + JOIN_PORT}` },
         issuing,
-        timing: { attach_lease: "3s" },
+        timing: { attach_lease: "6s" },
       }),
     );
     this.startControl();
