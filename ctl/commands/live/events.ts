@@ -52,6 +52,12 @@ export const events = buildCommand({
   },
 });
 
+/** Control is away; or it led when this began, and another one does by now. */
+function isPassing(error: unknown, source: string): error is HeddleError {
+  if (!(error instanceof HeddleError)) return false;
+  return error.code === "unavailable" || (error.code === "failed_precondition" && source !== "");
+}
+
 /** A control that restarts remembers nothing, and one that only was away goes on where it was. */
 async function follow(ctl: CtlContext, flags: EventFlags): Promise<void> {
   let [after, source] = [0n, ""];
@@ -71,7 +77,7 @@ async function follow(ctl: CtlContext, flags: EventFlags): Promise<void> {
     } catch (error) {
       // Ctrl-C is how following ends.
       if (ctl.signal.aborted) return;
-      if (!(error instanceof HeddleError) || error.code !== "unavailable") throw error;
+      if (!isPassing(error, source)) throw error;
       ctl.io.err(`${errorText(error)}\n`);
     }
     await delay(AGAIN_MS, undefined, { signal: ctl.signal }).catch(() => {});
