@@ -3,19 +3,33 @@
  * a request that had no content when the fault struck and was not answered in full, although a
  * healthy replica was there. There must be none; what had content ends in one error event.
  */
+import { Buffer } from "node:buffer";
 import { equal, ok } from "node:assert/strict";
+import { createServer } from "node:net";
 import { freePorts, metricOf, type RunningProcess, startRouter, startSim } from "./processes.ts";
 
-const STREAMS = 60;
+const STREAMS = 200;
 const HEALTHY = 2;
 const SLOW = ["--sim-decode-tokens-per-s", "60", "--sim-decode-tokens-per-s-total", "4000"];
 
+/** What a client of HTTP may meet where an engine ought to be. */
+const GARBAGE = [
+  "SSH-2.0-OpenSSH_9.2p1\r\n",
+  "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>",
+  "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
+  "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: no JSON\n\n",
+  "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\nhello",
+  "\0\xff\n\n",
+];
+
 interface Fault {
   readonly name: string;
+  /** It stands where the faulty engine would, and answers nothing but garbage. */
+  readonly garbage?: true;
   /** How the faulty engine is started. */
   readonly args?: readonly string[];
   /** What happens to it while all streams are under way. */
-  readonly strike?: (engine: RunningProcess) => void;
+  readonly strike?: (engine: Engine) => void;
 }
 
 const FAULTS: readonly Fault[] = [
@@ -32,6 +46,8 @@ const FAULTS: readonly Fault[] = [
   { name: "ends at once with [DONE]", args: ["--sim-fault", "end_early:after_tokens=0,done=true"] },
   { name: "answers 500", args: ["--sim-fault", "http_error:status=500"] },
   { name: "answers 503", args: ["--sim-fault", "http_error:status=503"] },
+  { name: "answers garbage", garbage: true },
+  { name: "is slow", args: ["--sim-decode-tokens-per-s", "8"] },
   { name: "stalls in the middle", args: ["--sim-fault", "stall:after_tokens=5,every=2,ms=60000"] },
 ];
 
@@ -42,7 +58,8 @@ Deno.test("no request without content fails while a healthy replica is there", a
     for (const fault of FAULTS) {
       await t.step(fault.name, async () => {
         const [port = 0] = freePorts(1);
-        await using faulty = await startSim({ port, args: [...SLOW, ...fault.args ?? []] });
+        const args = [...SLOW, ...fault.args ?? []];
+        await using faulty = await (fault.garbage ? startGarbage() : startSim({ port, args }));
         const tally = await strike(fault, faulty, [faulty, ...healthy].map(({ url }) => url));
         equal(tally.failed.join("\n"), "");
         equal(tally.served + tally.broken, STREAMS);
@@ -55,6 +72,28 @@ Deno.test("no request without content fails while a healthy replica is there", a
   }
 });
 
+/** What of a process a fault needs. */
+type Engine = Pick<RunningProcess, "url" | "signal"> & AsyncDisposable;
+
+async function startGarbage(): Promise<Engine> {
+  let count = 0;
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.on(
+      "data",
+      () => socket.end(Buffer.from(GARBAGE[count++ % GARBAGE.length] ?? "", "latin1")),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const bound = server.address();
+  ok(typeof bound === "object" && bound !== null);
+  return {
+    url: `http://127.0.0.1:${bound.port}`,
+    signal: () => {},
+    [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
 interface Tally {
   served: number;
   /** Ended in one error event after content. */
@@ -62,7 +101,7 @@ interface Tally {
   readonly failed: string[];
 }
 
-async function strike(fault: Fault, faulty: RunningProcess, urls: string[]): Promise<Tally> {
+async function strike(fault: Fault, faulty: Engine, urls: string[]): Promise<Tally> {
   const state = await Deno.makeTempDir();
   try {
     await using router = await startRouter(state, {
