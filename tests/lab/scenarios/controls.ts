@@ -17,6 +17,8 @@ export const controls: Scenario = {
 
 const DAY_MS = 86_400_000;
 const PASSWORD = "lab";
+/** What keeps systemd from starting it again. */
+const STAY_AWAY = "/run/systemd/system/heddle-control.service.d/stay-away.conf";
 const NAMES = ["control-1", "control-2"] as const;
 
 async function run(lab: Lab): Promise<void> {
@@ -63,7 +65,9 @@ async function run(lab: Lab): Promise<void> {
     async () => {
       const traffic = await Traffic.start(fleet, "giant", 2);
       const dead = fleet.node(before.name);
-      await dead.run(["systemctl", "mask", "--runtime", "heddle-control"]);
+      // A mask in /run would not do: the unit is in /etc, which goes before it.
+      await dead.write(STAY_AWAY, "[Service]\nRestart=no\n");
+      await dead.run(["systemctl", "daemon-reload"]);
       await dead.run(["systemctl", "kill", "--signal=SIGKILL", "heddle-control"]);
       const after = await waitFor("another leads", async () => {
         const leader = await leaderOf(fleet).catch(() => undefined);
@@ -81,7 +85,9 @@ async function run(lab: Lab): Promise<void> {
   );
   await lab.step("it comes back, and stands by", async () => {
     const node = fleet.node(before.name);
-    await node.run(["systemctl", "unmask", "--runtime", "heddle-control"]);
+    equal((await node.exec(["systemctl", "is-active", "heddle-control"])).stdout.trim(), "failed");
+    await node.run(["rm", STAY_AWAY]);
+    await node.run(["systemctl", "daemon-reload"]);
     await node.run(["systemctl", "start", "heddle-control"]);
     notEqual((await leaderOf(fleet)).name, before.name);
     deepEqual(await fleet.ready("giant"), first);
