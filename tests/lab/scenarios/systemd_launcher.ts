@@ -57,6 +57,10 @@ async function run(lab: Lab): Promise<void> {
   await lab.step("the engine is a unit of its own, as an unprivileged user", () => own(node, pid));
   await lab.step("nobody can read its key or its token", () => keepsSecrets(node, pid));
   await survives(lab, node, pid);
+  await lab.step(
+    "its log is bounded while the agent is away, and the engine notices nothing",
+    () => keepsLogs(node, pid),
+  );
   await lab.step("systemd understood every line of the units that it read again", async () => {
     const odd = /unknown|invalid|ignoring|failed to parse/i;
     const said = (await node.journal()).split("\n").filter((line) =>
@@ -151,6 +155,19 @@ async function survives(lab: Lab, node: LabNode, pid: number): Promise<void> {
       equal(await units(node), before);
     });
   }
+}
+
+async function keepsLogs(node: LabNode, pid: number): Promise<void> {
+  const log = (await node.sh(`echo ${STATE}/shards/s-*/run-*/log`)).trim();
+  await node.run(["systemctl", "stop", "heddle-agent"]);
+  // What an engine would have written in a night.
+  await node.run(["truncate", "--size=200M", log]);
+  await waitFor("the log is cut", async () => Number(await node.sh(`stat -c %s ${log}`)) < 2 ** 20);
+  equal((await node.sh(`stat -c '%s %a %U' ${log}.old`)).trim(), `${4 * 2 ** 20} 600 root`);
+  equal(await node.sh(`ps -o pid= -p ${pid} | tr -d ' '`), String(pid));
+  await node.run(["systemctl", "start", "heddle-agent"]);
+  await adopted(node);
+  equal(await readyPid(node), pid);
 }
 
 async function recovers(lab: Lab, node: LabNode): Promise<void> {
