@@ -141,3 +141,24 @@ Deno.test("a request's address is the peer's, unless a proxy of ours says otherw
   );
   equal(engine.calls[0]?.headers["x-forwarded-for"], undefined);
 });
+
+/** Sends `body` where there is nothing, and then asks for its health on the same connection. */
+function statusesAfter(port: number, body: Uint8Array): Promise<string[]> {
+  return new Promise((resolve) => {
+    const socket = net.connect({ port, host: "127.0.0.1" });
+    let text = "";
+    socket.on("data", (part) => text += part).on("error", () => {});
+    socket.on("close", () => resolve(text.match(/(?<=HTTP\/1\.1 )\d+/g) ?? []));
+    socket.write(`POST /nothing HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n`);
+    socket.write(body);
+    socket.write("GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+  });
+}
+
+Deno.test("a body that nobody wants does not stop its connection, and is not read for ever", async () => {
+  await using router = await runRouter({ endpoints: endpointsAt("http://127.0.0.1:1") });
+  const port = portOf(router.url);
+  deepEqual(await statusesAfter(port, new Uint8Array(5_000_000)), ["404", "200"]);
+  const tooMuch = await statusesAfter(port, new Uint8Array(40_000_000));
+  equal(tooMuch.includes("200"), false);
+});

@@ -6,6 +6,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Address, formatAddress } from "@heddle/common/address";
 import { errorText, HeddleError } from "@heddle/proto/error";
+import { drainAfter } from "./drain.ts";
 import type { ServerTls } from "./server_tls.ts";
 
 /** A whole request head must be there within this time of its first byte. */
@@ -77,6 +78,7 @@ export async function startListener(
   const connections = new Connections();
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     connections.begin(request, response);
+    drainAfter(request, response);
     const why = hostFault(request);
     if (why === undefined) handle(request, response);
     else refuse(request, response, { status: 400, why });
