@@ -47,6 +47,8 @@ export interface ModelView {
   readonly readyReplicas: number;
   readonly startingReplicas: number;
   readonly drainingReplicas: number;
+  /** Attached engines that routers have; they count neither as wanted nor as ready. */
+  readonly attachedEngines: number;
   readonly failedStarts: number;
   /** Until the next start; absent when none waits. */
   readonly backoffMs?: number;

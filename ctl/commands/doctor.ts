@@ -125,6 +125,8 @@ async function* clientSide(
     yield failed("endpoint", errorText(error), "the key file lies beside ctl's configuration");
     return;
   }
-  const serving = known.fleet?.models.find((model) => model.readyReplicas > 0)?.name;
+  const serving = known.fleet?.models.find((model) =>
+    model.readyReplicas + model.attachedEngines > 0
+  )?.name;
   yield* checkEndpoint(endpoint, serving, ctl.signal);
 }

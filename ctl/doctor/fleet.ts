@@ -61,7 +61,7 @@ function checkModels({ models }: Fleet): readonly Check[] {
     return [failed("models", "the catalog has none", "docs/catalog.md says how to declare one")];
   }
   const short = models.filter((model) => model.readyReplicas < model.desiredReplicas);
-  const serving = models.filter((model) => model.readyReplicas > 0);
+  const serving = models.filter((model) => model.readyReplicas + model.attachedEngines > 0);
   const summary = `${serving.length} of ${plural(models.length, "model")} serving`;
   const next = short.length === 0 ? "" : `heddle explain ${short[0]?.name}`;
   return [

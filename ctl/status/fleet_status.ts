@@ -75,7 +75,7 @@ export function statusOf(fleet: Fleet): FleetStatus {
     },
     models: {
       all: models.length,
-      serving: models.filter((model) => model.readyReplicas > 0).length,
+      serving: models.filter((model) => model.readyReplicas + model.attachedEngines > 0).length,
       asleep: models.filter(isAsleep).length,
     },
     replicas: counted(replicas.map((replica) => decodeReplicaState(replica.state))),
@@ -94,7 +94,7 @@ export function statusOf(fleet: Fleet): FleetStatus {
 
 /** Nothing runs, and nothing should. */
 function isAsleep(model: ModelView): boolean {
-  return model.readyReplicas === 0 && model.desiredReplicas === 0;
+  return model.readyReplicas + model.attachedEngines + model.desiredReplicas === 0;
 }
 
 function controlConcerns({ settled, name }: GetVersionResponse): readonly Concern[] {

@@ -215,7 +215,12 @@ Deno.test("it counts as nothing that is started, stopped or scaled", () => {
     { actions: beside.actions, waiting: beside.waiting, steps: beside.steps },
     { actions: bare.actions, waiting: bare.waiting, steps: bare.steps },
   );
-  equal(viewModels(it, 0).find(({ name }) => name === "any")?.readyReplicas, 0);
+  const { readyReplicas, attachedEngines } = viewModels(it, 0).find(({ name }) => name === "any") ??
+    {};
+  deepEqual([readyReplicas, attachedEngines], [0, 1]);
+  const [demo] = viewModels(served(0), 0);
+  deepEqual([demo?.desiredReplicas, demo?.attachedEngines, demo?.reason], [0, 1, ""]);
+  equal(viewModels(world(), 0)[0]?.reason, "no attached engine serves it");
 });
 
 Deno.test("a drain of its node takes it from the routers' lists without ending it", () => {

@@ -1,6 +1,7 @@
 /** Models as operators see them. */
 import type { Model } from "../catalog.ts";
 import { formatDurationMs } from "@heddle/common/duration";
+import { attachedEndpoints } from "../attach/publication.ts";
 import { scales } from "../facts/demand.ts";
 import { desired } from "../facts/desired.ts";
 import { CLEAN_RECORD } from "../deciding/draft.ts";
@@ -15,8 +16,14 @@ export function viewModels(world: World, now: EpochMs): readonly ModelView[] {
   const { models } = world.catalog.catalog;
   const replicas = Map.groupBy(world.replicas.values(), (replica) => replica.model);
   const left = [...replicas.keys()].filter((name) => !models.some((each) => each.name === name));
+  const attached = Map.groupBy(attachedEndpoints(world, now).values(), ({ model }) => model);
   return [
-    ...models.map((model) => viewModel(world, model, replicas.get(model.name) ?? [], now)),
+    ...models.map((model) =>
+      viewModel(world, model, {
+        replicas: replicas.get(model.name) ?? [],
+        attached: attached.get(model.name)?.length ?? 0,
+      }, now)
+    ),
     ...left.sort().map((name) => viewLeaving(world, name, replicas.get(name) ?? [], now)),
   ];
 }
@@ -24,7 +31,7 @@ export function viewModels(world: World, now: EpochMs): readonly ModelView[] {
 function viewModel(
   world: World,
   model: Model,
-  replicas: readonly Replica[],
+  { replicas, attached }: { readonly replicas: readonly Replica[]; readonly attached: number },
   now: EpochMs,
 ): ModelView {
   const record = world.models.get(model.name) ?? CLEAN_RECORD;
@@ -43,9 +50,10 @@ function viewModel(
     readyReplicas: counts.ready,
     startingReplicas: counts.starting,
     drainingReplicas: counts.draining,
+    attachedEngines: attached,
     failedStarts: record.failedStarts,
     ...(backoffMs > 0 && running < wanted ? { backoffMs } : {}),
-    reason: [held, shortfall(world, model, { ready: counts.ready, wanted }, now)]
+    reason: [held, shortfall(world, model, { ready: counts.ready, wanted, attached }, now)]
       .filter((each) => each !== "").join("; "),
     unsafeProfiles: model.profiles.filter((each) => each.unsafe_env).map((each) => each.name),
     scaleReason: scaleReason(world, model, now),
@@ -70,10 +78,14 @@ function scaleReason(world: World, model: Model, now: EpochMs): string {
 function shortfall(
   world: World,
   model: Model,
-  { ready, wanted }: { readonly ready: number; readonly wanted: number },
+  { ready, wanted, attached }: {
+    readonly ready: number;
+    readonly wanted: number;
+    readonly attached: number;
+  },
   now: EpochMs,
 ): string {
-  if (ready >= wanted && wanted > 0) {
+  if (ready >= wanted && wanted + attached > 0) {
     const paused = world.decisions.paused.get(model.name);
     return paused === undefined ? "" : `paused by ${paused.by}: ${paused.reason}`;
   }
@@ -97,6 +109,7 @@ function viewLeaving(
     readyReplicas: counts.ready,
     startingReplicas: counts.starting,
     drainingReplicas: counts.draining,
+    attachedEngines: 0,
     failedStarts: 0,
     reason: paused === undefined
       ? "it left the catalog and is being stopped"

@@ -20,7 +20,7 @@ export function modelListing(models: readonly ModelView[]): Listing<ModelView> {
     record: (model) => toRecord(ModelViewSchema, model),
     columns: [
       { title: "MODEL", cell: (model) => model.name },
-      { title: "READY", cell: (model) => `${model.readyReplicas}/${model.desiredReplicas}` },
+      { title: "READY", cell: readyOf },
       { title: "STARTING", cell: (model) => String(model.startingReplicas) },
       { title: "DRAINING", cell: (model) => String(model.drainingReplicas) },
       { title: "SCALING", cell: scalingOf },
@@ -30,6 +30,12 @@ export function modelListing(models: readonly ModelView[]): Listing<ModelView> {
       { title: "WANTED BECAUSE", cell: (model) => model.scaleReason, wide: true },
     ],
   };
+}
+
+/** "1/1", and beside it what something else started: "0/0 +2 attached". */
+function readyOf({ readyReplicas, desiredReplicas, attachedEngines }: ModelView): string {
+  const attached = attachedEngines === 0 ? "" : ` +${attachedEngines} attached`;
+  return `${readyReplicas}/${desiredReplicas}${attached}`;
 }
 
 /** "1–4", and where an operator wants it otherwise. */
