@@ -84,6 +84,8 @@ Deno.test("a join token gets a short-lived certificate of its deployment, and a 
   equal(nodes.find(({ name }) => name === "rented/e1/0")?.address, "127.0.0.1");
   const { replicas } = await createClient(AdminService, operator).listReplicas({});
   equal(replicas[0]?.attached?.deploymentId, "rented");
+  const metrics = await fetch(`http://${formatAddress(control.metrics)}/metrics`);
+  match(await metrics.text(), /heddle_control_attached_engines\{state="serving"\} 1/);
   // With what it holds it gets the next one.
   const requestPem = await createRequest(held.key);
   const next = await call(control, held, (client) => client.join({ token: "", requestPem }));

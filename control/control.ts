@@ -8,6 +8,7 @@ import { measureExpiry } from "@heddle/common/renewal";
 import { spawnTask } from "@heddle/common/task";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import type { Settings } from "./config.ts";
+import { viewAttachedReplicas } from "./core/views/attached.ts";
 import { viewDecisions } from "./core/views/decisions.ts";
 import { viewModels } from "./core/views/models.ts";
 import { viewNodes } from "./core/views/nodes.ts";
@@ -136,6 +137,7 @@ function sourcesOf(seat: Seat, consoles: () => number): MetricSources {
   return {
     nodes: view(viewNodes),
     replicas: view(viewReplicas),
+    attached: view(viewAttachedReplicas),
     models: view(viewModels),
     decisions: view(viewDecisions),
     term: () => world()?.term ?? 0,

@@ -6,6 +6,8 @@ import type { CatalogFileState } from "./catalog_watch.ts";
 export interface MetricSources {
   readonly nodes: () => readonly { readonly state: string }[];
   readonly replicas: () => readonly { readonly model: string; readonly state: string }[];
+  /** Engines that something else started. */
+  readonly attached: () => readonly { readonly attached?: { readonly state: string } }[];
   readonly models: () => readonly {
     readonly name: string;
     readonly unsafeProfiles: readonly string[];
@@ -160,6 +162,7 @@ function registerGauges(registry: Registry, sources: MetricSources): void {
     () => sources.models().reduce((sum, model) => sum + model.unsafeProfiles.length, 0),
   );
   registerFleet(registry, sources);
+  registerAttached(registry, sources);
 }
 
 function registerFleet(registry: Registry, sources: MetricSources): void {
@@ -201,6 +204,19 @@ function registerFleet(registry: Registry, sources: MetricSources): void {
     collect() {
       this.reset();
       for (const { model, state } of sources.replicas()) this.inc({ model, state });
+    },
+  });
+}
+
+function registerAttached(registry: Registry, { attached }: MetricSources): void {
+  new Gauge({
+    name: "heddle_control_attached_engines",
+    help: "Engines that something else started, by state.",
+    labelNames: ["state"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { attached: view } of attached()) this.inc({ state: view?.state ?? "unknown" });
     },
   });
 }
