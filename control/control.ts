@@ -1,4 +1,5 @@
 /** One running control: its store, its seat and its listeners, put together and taken apart. */
+import { isDeepStrictEqual } from "node:util";
 import type { Address } from "@heddle/common/address";
 import { logger } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
@@ -38,8 +39,11 @@ export interface Control {
   readonly console: Address | undefined;
   /** Rejects when it can go on neither leading nor standing by. */
   readonly failed: Promise<never>;
-  /** Reads the certificate and the catalog again. Never rejects: what is wrong is logged. */
-  reload(): Promise<void>;
+  /**
+   * Reads the certificate and the catalog again, and tells the nodes what engines they are to have
+   * now. Never rejects: what is wrong is logged.
+   */
+  reload(engines?: Settings["engines"]): Promise<void>;
   /** Stops deciding, ends every stream with a reason, closes the store. Engines go on. */
   stop(): Promise<void>;
 }
@@ -53,9 +57,16 @@ export async function startControl(settings: Settings): Promise<Control> {
   const metrics = stack.adopt(startMetrics("control"), (it) => it.stop());
   if (settings.tls !== undefined) measureExpiry(metrics.registry, settings.tls);
   let stopping = false;
+  let wanted = settings.engines;
   const stopped = () =>
     new HeddleError("unavailable", "Control stops; it or another one is back soon");
-  const seat: Seat = new Seat({ settings, realm, store, metrics: () => controlled });
+  const seat: Seat = new Seat({
+    settings,
+    engines: () => wanted,
+    realm,
+    store,
+    metrics: () => controlled,
+  });
   const consoles = { open: () => 0 };
   const denied = new DenyList({
     store,
@@ -95,8 +106,12 @@ export async function startControl(settings: Settings): Promise<Control> {
     metrics: metricsServer.address,
     console: listeners.console.local,
     failed: seat.failed,
-    async reload() {
+    async reload(engines) {
       await reloadTls(settings, listeners);
+      if (!isDeepStrictEqual(wanted, engines)) {
+        wanted = engines;
+        seat.leadership?.tellAgain();
+      }
       await seat.leadership?.catalogWatch.check();
     },
     stop: () => running.disposeAsync(),

@@ -256,3 +256,22 @@ Deno.test("control acts on what an operator applied, also after a restart, until
   await control.reload();
   deepEqual(await names(again), ["demo"]);
 });
+
+Deno.test("nodes hear which engines they are to have when they register, and when that changes", async () => {
+  await using site = await Site.make();
+  const engine = { name: "llamacpp", releases: "https://r", index: "", packages: [] };
+  const control = await site.start({}, { engines: [{ ...engine, version: "b1" }] });
+  const agent = await site.agent("n1");
+  const versions = async () =>
+    (await agent.expect("registered")).engines?.engines.map(({ version }) => version);
+  deepEqual(await versions(), ["b1"]);
+  await agent.expect("startShard");
+  await control.reload([{ ...engine, version: "b2" }]);
+  deepEqual(await versions(), ["b2"]);
+  await control.reload([]);
+  deepEqual(await versions(), []);
+  // Nothing said is not nothing wanted.
+  await control.reload();
+  deepEqual(await versions(), undefined);
+  agent.abort();
+});

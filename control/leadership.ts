@@ -12,7 +12,7 @@ import { MONOTONIC_CLOCK } from "./clock.ts";
 import type { Settings } from "./config.ts";
 import { judgeCatalog } from "./core/catalog/judge_catalog.ts";
 import { startWorld, type World } from "./core/world.ts";
-import { agentRpc } from "./edge/agent_rpc.ts";
+import { agentRpc, tellAgain } from "./edge/agent_rpc.ts";
 import { attachRpc } from "./edge/attach/attach_rpc.ts";
 import { Prover } from "./edge/attach/prover.ts";
 import type { Realm } from "./edge/caller.ts";
@@ -42,6 +42,8 @@ export interface Leadership {
   readonly requests: NodeRequests;
   readonly catalogWatch: CatalogWatch;
   readonly agents: ServiceImpl<typeof AgentService>;
+  /** Tells every node anew what it was told when it registered. */
+  tellAgain(): void;
   readonly attach: ServiceImpl<typeof AttachService>;
   readonly routers: FleetCalls;
   readonly tenancy: TenancyPart;
@@ -55,6 +57,8 @@ export interface Leadership {
 
 export interface LeadOptions {
   readonly settings: Settings;
+  /** What every node is to have now; undefined: no word on engines. */
+  readonly engines: () => Settings["engines"];
   readonly realm: Realm;
   readonly store: Store;
   readonly metrics: ControlMetrics;
@@ -136,7 +140,7 @@ function startingWorld(
 
 function startBrain(
   world: World,
-  { settings, realm, store, metrics, sure }: LeadOptions,
+  { settings, engines, realm, store, metrics, sure }: LeadOptions,
   { stored, tenancy, ends }: {
     readonly stored: Stored;
     readonly tenancy: StartingTenancy;
@@ -160,6 +164,7 @@ function startBrain(
     effects,
     hooks: hooksOf(metrics),
   });
+  const agents = { realm, streams, logs, requests, loop, engines };
   const catalogWatch = new CatalogWatch({
     file: settings.catalogFile,
     past: pastOf(stored, settings.name),
@@ -176,7 +181,8 @@ function startBrain(
     logs,
     requests,
     catalogWatch,
-    agents: agentRpc({ realm, streams, logs, requests, loop, engines: settings.engines }),
+    agents: agentRpc(agents),
+    tellAgain: () => tellAgain(agents),
     attach: attachRpc({
       realm,
       issuing: settings.issuing,

@@ -1,4 +1,5 @@
 /** heddle-control: reads flags and configuration, runs control, and stops it on a signal. */
+import { errorText } from "@heddle/proto/error";
 import { formatAddress } from "@heddle/common/address";
 import { loadConfig } from "@heddle/common/config_file";
 import { logger } from "@heddle/common/log";
@@ -12,7 +13,21 @@ const DEFAULT_CONFIG = "/etc/heddle/control.yaml";
 const log = logger("control");
 
 /** Set while control runs, for SIGHUP. */
-let running: Control | undefined;
+let running: { readonly control: Control; readonly configFile: string } | undefined;
+
+/** Of the configuration only what control can tell without a restart is taken. */
+async function reload(): Promise<void> {
+  if (running === undefined) return;
+  const { control, configFile } = running;
+  try {
+    const config = await loadConfig(configSchema, configFile);
+    await control.reload(settingsOf(config).engines);
+  } catch (error) {
+    log.error("Cannot read the configuration again; nothing is reloaded", {
+      reason: errorText(error),
+    });
+  }
+}
 
 async function run(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
   const catalog = flags.extra["check-catalog"];
@@ -21,7 +36,8 @@ async function run(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
     Deno.stdout.writeSync(new TextEncoder().encode(`${catalog}: ok\n`));
     return;
   }
-  const config = await loadConfig(configSchema, flags.config ?? DEFAULT_CONFIG);
+  const configFile = flags.config ?? DEFAULT_CONFIG;
+  const config = await loadConfig(configSchema, configFile);
   const systemd = openSdNotify({
     folder: config.state_directory,
     socket: Deno.env.get("NOTIFY_SOCKET"),
@@ -31,7 +47,7 @@ async function run(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
     systemd.close();
     throw error;
   });
-  running = control;
+  running = { control, configFile };
   systemd.ready();
   log.info("Started", {
     agents: formatAddress(control.agents),
@@ -62,5 +78,5 @@ await runProgram({
   flags: { "check-catalog": "validate a catalog and exit" },
   checkConfig: (file) => loadConfig(configSchema, file),
   run,
-  reload: () => void running?.reload(),
+  reload: () => void reload(),
 });

@@ -20,6 +20,8 @@ const READ_AGAIN_MS = 1_000;
 
 export interface SeatOptions {
   readonly settings: Settings;
+  /** What every node is to have now; undefined: no word on engines. */
+  readonly engines: () => Settings["engines"];
   readonly realm: Realm;
   readonly store: Store;
   readonly metrics: () => ControlMetrics;
@@ -120,12 +122,12 @@ export class Seat {
   }
 
   async #lead(term: number, turn: number): Promise<void> {
-    const { settings, realm, store, metrics } = this.#options;
+    const { metrics, ...part } = this.#options;
     const mine = () => turn === this.#turns;
     const sure = () => mine() && this.#elector.sure();
     while (mine()) {
       try {
-        const leadership = await lead({ settings, realm, store, metrics: metrics(), term, sure });
+        const leadership = await lead({ ...part, metrics: metrics(), term, sure });
         if (mine()) this.#leadership = leadership;
         else await leadership.end(this.#deposed(undefined));
         return;

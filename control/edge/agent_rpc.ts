@@ -28,8 +28,8 @@ export interface AgentRpcOptions {
   readonly streams: NodeStreams;
   readonly logs: LogRequests;
   readonly requests: NodeRequests;
-  /** What every node is to have; absent: no word on engines. */
-  readonly engines?: readonly MessageInitShape<typeof EngineWantedSchema>[] | undefined;
+  /** What every node is to have now; absent, or undefined: no word on engines. */
+  readonly engines?: () => readonly MessageInitShape<typeof EngineWantedSchema>[] | undefined;
   /** The single writer. */
   readonly loop: { dispatch(event: AgentEvent): Promise<void>; world(): World };
   /** Longest wait for a stream's first message in ms. @default 10 s */
@@ -174,7 +174,16 @@ function registered(node: string, register: Register): AgentEvent {
   };
 }
 
-function answer({ loop, engines }: AgentRpcOptions, node: string) {
+/** Tells every connected node anew what it was told when it registered. */
+export function tellAgain(options: AgentRpcOptions): void {
+  for (const node of options.streams.nodes()) {
+    options.streams.send(node, { case: "registered", value: answer(options, node) });
+  }
+}
+
+function answer(options: AgentRpcOptions, node: string) {
+  const { loop } = options;
+  const engines = options.engines?.();
   const world = loop.world();
   const shardIds = [...world.replicas.values()]
     .flatMap(({ shards }) => shards.filter((shard) => shard.node === node).map(({ id }) => id));

@@ -38,6 +38,11 @@ export class NodeStreams {
     return this.#streams.size;
   }
 
+  /** Names of those that are connected. */
+  nodes(): readonly string[] {
+    return [...this.#streams.keys()];
+  }
+
   /** Makes a stream the node's newest one; an older one ends with an error that says so. */
   open(node: string): NodeStream {
     const stream = { node, outgoing: new BoundedQueue<ConnectResponse>(NODE_QUEUE_MAX) };
