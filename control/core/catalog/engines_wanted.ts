@@ -3,11 +3,16 @@ import { z } from "zod";
 
 const GITHUB = "https://api.github.com/repos/ggml-org/llama.cpp/releases";
 
+/** Whose flags, variables and metrics this release's adapters are tested against. */
+export const TESTED_VERSIONS = { llamacpp: "b11434", vllm: "0.33.0", sglang: "0.5.23" } as const;
+
 const engineSchema = z.strictObject({
   name: z.enum(["llamacpp", "vllm", "sglang"]).describe("Which kind of engine it is"),
   versions: z.array(
     z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$/, 'want a version, "0.28.1" or "b11069"'),
-  ).min(1).describe("Versions that stand side by side; a profile may pin one of them"),
+  ).min(1).optional().describe(
+    "Versions that stand side by side; a profile may pin one of them. Left out: the one that this release was tested with",
+  ),
   releases: z.string().refine(isPlace, "want an address or an absolute path").optional()
     .describe(
       "llama.cpp: where the releases' JSON is, or a folder on the nodes with it; left out: GitHub",
@@ -36,7 +41,7 @@ export interface WantedEngine {
 export function wantedEngines(engines: z.output<typeof enginesSchema>): readonly WantedEngine[] {
   return engines.flatMap(({ name, versions, releases, index, packages, package_index }) => {
     const archive = name === "llamacpp" && !package_index;
-    return versions.map((version) => ({
+    return (versions ?? [TESTED_VERSIONS[name]]).map((version) => ({
       name,
       version,
       releases: archive ? releases ?? GITHUB : "",
