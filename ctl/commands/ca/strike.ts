@@ -15,8 +15,9 @@ interface StrikeFlags extends CommonFlags {
 export const strike = buildCommand({
   docs: {
     brief: "Let a certificate in no more, or every one that somebody was given until now",
-    fullDescription: "A serial number strikes one certificate; agent/NAME, router/NAME, " +
-      "operator/NAME or monitor/NAME every one given out until now. What stands on them is ended. " +
+    fullDescription: "A serial number strikes one certificate, or one join token by its id; " +
+      "agent/NAME, router/NAME, operator/NAME, monitor/NAME or attached/DEPLOYMENT every one given " +
+      "out until now. What stands on them is ended. " +
       "A certificate that is issued later is good.",
   },
   parameters: {
