@@ -16,7 +16,7 @@ import { readBootId } from "./edge/launcher/shim.ts";
 import { lockState } from "./edge/state_lock.ts";
 import type { TimedCall } from "./edge/hardware/timed_nvidia_smi.ts";
 import { OwnLog } from "./edge/log/own_log.ts";
-import { addressTowards } from "./edge/own_address.ts";
+import { addressTowards, routedAddress } from "./edge/own_address.ts";
 import { encodeStatus } from "./edge/session/encode.ts";
 import { RECONNECT, Session } from "./edge/session/session.ts";
 import { ShardStore } from "./edge/shard_store.ts";
@@ -43,8 +43,6 @@ import { Supervisor } from "./supervisor.ts";
 
 const log = logger("agent");
 
-/** Between looks for a route to control, on a node that was told no address. */
-const ROUTE_POLL_MS = 2_000;
 /** The first registration waits this long for the engines: control then places at once. */
 const FIRST_LOOK_MS_MAX = 3_000;
 /** A look at all hardware, where none has been had yet. */
@@ -83,18 +81,6 @@ interface Listeners {
   onNvidiaSmi: (call: TimedCall) => void;
 }
 
-/** Waits for a route to control when the configuration names no address. */
-export async function managementAddress(config: Config, signal: AbortSignal): Promise<string> {
-  if (config.address !== undefined) return config.address;
-  for (let told = false;; told = true) {
-    const address = await addressTowards(controlUrls(config));
-    if (address !== undefined) return address;
-    if (!told) log.warning("Waiting for a route to control to learn this node's address from");
-    await delay(ROUTE_POLL_MS, signal);
-    signal.throwIfAborted();
-  }
-}
-
 /** Builds the parts; starts nothing. `address` is the management address. */
 export async function buildAgent(
   options: AgentOptions,
@@ -104,13 +90,7 @@ export async function buildAgent(
   const { config, shim } = options;
   const store = new ShardStore(config.state_directory);
   await store.open();
-  const launcher = await openLauncher({
-    kind: config.launcher,
-    // Below it only what belongs to shards: what fetches is nobody's stray.
-    stateDirectory: join(config.state_directory, "shards"),
-    shim,
-    user: config.engine_user,
-  });
+  const launcher = await launcherOf(options);
   const { installs, engines } = await enginesOf(options, store, {
     onChange: () => listeners.onEngines(),
     driver: () => report.driverVersion(AbortSignal.timeout(DRIVER_MS_MAX)),
@@ -173,6 +153,16 @@ export async function buildAgent(
 
 type EngineHooks = Pick<OpenInstallsOptions, "onChange" | "driver" | "inUse">;
 
+function launcherOf({ config, shim }: AgentOptions): Promise<Launcher> {
+  return openLauncher({
+    kind: config.launcher,
+    // Below it only what belongs to shards: what fetches is nobody's stray.
+    stateDirectory: join(config.state_directory, "shards"),
+    shim,
+    user: config.engine_user,
+  });
+}
+
 async function enginesOf(options: AgentOptions, store: ShardStore, hooks: EngineHooks) {
   const { onChange } = hooks;
   const installs: EngineInstalls = installsOf(options, {
@@ -226,7 +216,8 @@ export async function runAgent(
   const { signal } = lifecycle;
   using own = new OwnLog();
   using _lock = await lockState(options.config.state_directory);
-  const address = await managementAddress(options.config, signal);
+  const { address: told } = options.config;
+  const address = told ?? await routedAddress(controlUrls(options.config), signal);
   const listeners: Listeners = { onStatus: () => {}, onEngines: () => {}, onNvidiaSmi: () => {} };
   const agent = await buildAgent(options, address, listeners);
   const { supervisor, engines } = agent;
