@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import http from "node:http";
 import { connect } from "node:net";
+import { gzipSync, zstdCompressSync } from "node:zlib";
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { endpointsAt, runRouter } from "./testing/running_router.ts";
 
@@ -203,10 +204,23 @@ Deno.test("forms that cannot be served are refused, naming what is wrong", () =>
     deepEqual(await ask("{}"), [400, "invalid_request"]);
     deepEqual(await ask(form(noise(4), "")), [400, "invalid_request"]);
     deepEqual(await ask(form(noise(4), "nope")), [404, "model_not_found"]);
-    deepEqual(await ask(form(noise(4)), TYPE, { "content-encoding": "gzip" }), [
+    deepEqual(await ask(form(noise(4)), TYPE, { "content-encoding": "br" }), [
       415,
       "encoding_unsupported",
     ]);
+    for (const coding of ["gzip", "zstd"]) {
+      const packed = { "content-encoding": coding };
+      deepEqual(await ask(form(noise(4)), TYPE, packed), [400, "encoding_corrupt"]);
+    }
+    const cut = new Uint8Array(gzipSync(form(noise(4_000)))).slice(0, -9);
+    deepEqual(await ask(cut, TYPE, { "content-encoding": "gzip" }), [400, "encoding_corrupt"]);
+    const bomb = new Uint8Array(gzipSync(form(new Uint8Array(2_000_000))));
+    // Whichever bound it meets first: what all uploads may hold is the smaller one here.
+    deepEqual(await ask(bomb, TYPE, { "content-encoding": "gzip" }), [503, "upload_unkept"]);
+    const nothing = gzipSync(new Uint8Array(0));
+    const much = new Uint8Array(Buffer.concat(Array(60_000).fill(nothing)));
+    const chunks = new Blob([much]).stream();
+    deepEqual(await ask(chunks, TYPE, { "content-encoding": "gzip" }), [413, "body_too_large"]);
     deepEqual(await ask(form(noise(1_100_000))), [413, "body_too_large"]);
     deepEqual(await ask(form(noise(800_000))), [503, "upload_unkept"]);
     const method = await fetch(`${router.url}${PATH}`);
@@ -214,24 +228,58 @@ Deno.test("forms that cannot be served are refused, naming what is wrong", () =>
     await method.body?.cancel();
   }));
 
-Deno.test("a client that leaves in the middle of an upload leaves nothing behind", () =>
+Deno.test("a form that comes packed goes on plain", () =>
+  withState(async (state) => {
+    await using engine = await startUploadEngine((_, response) =>
+      sendJson(response, 200, { text: "hello" })
+    );
+    await using router = await runRouter({
+      state_directory: state,
+      endpoints: endpointsAt(engine.url),
+    });
+    const plain = form(noise(900_000));
+    const ways = { gzip: gzipSync(plain), zstd: zstdCompressSync(plain) };
+    for (const [coding, bytes] of Object.entries(ways)) {
+      const response = await fetch(router.url + PATH, {
+        method: "POST",
+        headers: { "content-type": TYPE, "content-encoding": coding },
+        body: new Uint8Array(bytes),
+      });
+      deepEqual([response.status, await response.json()], [200, { text: "hello" }], coding);
+      const upload = engine.uploads.at(-1);
+      deepEqual(
+        [upload?.type, hash(upload?.bytes ?? plain)],
+        [TYPE, hash(form(noise(900_000), "served"))],
+        coding,
+      );
+    }
+  }));
+
+for (const coding of ["identity", "gzip"]) {
+  Deno.test(`a client that leaves in the middle of an upload (${coding}) leaves nothing behind`, () =>
+    leaves(coding));
+}
+
+const leaves = (coding: string): Promise<void> =>
   withState(async (state) => {
     await using engine = await startUploadEngine(() => {});
     await using router = await runRouter({
       state_directory: state,
       endpoints: endpointsAt(engine.url),
     });
-    const body = form(noise(2_000_000));
+    const plain = form(crypto.getRandomValues(new Uint8Array(65_536)));
+    const whole = form(noise(2_000_000));
+    const body = coding === "gzip" ? gzipSync(plain, { level: 0 }) : whole;
     const socket = connect({ host: "127.0.0.1", port: Number(new URL(router.url).port) });
     const head = `POST ${PATH} HTTP/1.1\r\nhost: x\r\ncontent-type: ${TYPE}\r\n` +
-      `content-length: ${body.length}\r\n\r\n`;
+      `content-encoding: ${coding}\r\ncontent-length: ${body.length}\r\n\r\n`;
     await new Promise<void>((resolve) => socket.write(head, () => resolve()));
     await new Promise<void>((resolve) =>
-      socket.write(body.subarray(0, 1_000_000), () => resolve())
+      socket.write(body.subarray(0, body.length / 2), () => resolve())
     );
     socket.destroy();
     const record = await router.record(1);
     match(record.outcome, /^(client_closed|body_cut)$/);
     equal(record.tries, 0);
     equal(engine.uploads.length, 0);
-  }));
+  });

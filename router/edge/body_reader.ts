@@ -43,10 +43,7 @@ export type BodyOutcome =
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<BodyOutcome> {
   const coding = codingOf(request);
   if (coding === undefined) {
-    return Promise.resolve(refused(
-      "encoding_unsupported",
-      "The body's content-encoding is not supported: send it plain, or as gzip or zstd",
-    ));
+    return Promise.resolve(refused("encoding_unsupported", CODINGS_TOLD));
   }
   // Each limit bounds a plain body: it is both what is sent and what is kept.
   const wireBytesMax = coding === "identity"
@@ -61,9 +58,19 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 }
 
 type Compression = "gzip" | "zstd";
-type Coding = "identity" | Compression;
+export type Coding = "identity" | Compression;
 
-function codingOf({ headers }: IncomingMessage): Coding | undefined {
+/** A sentence for clients that sent another one. */
+export const CODINGS_TOLD =
+  "The body's content-encoding is not supported: send it plain, or as gzip or zstd";
+
+/** A stream that takes what is packed so and gives what it holds. */
+export function createInflater(coding: Compression): Transform {
+  return coding === "gzip" ? createGunzip() : createZstdFrames();
+}
+
+/** How a request's body is packed; undefined for ways that are not supported. */
+export function codingOf({ headers }: IncomingMessage): Coding | undefined {
   switch ((headers["content-encoding"] ?? "").trim().toLowerCase()) {
     case "":
     case "identity":
@@ -124,7 +131,7 @@ class Reading {
   }
 
   #createInflater(coding: Compression, onEnd: () => void): Transform {
-    const inflater = coding === "gzip" ? createGunzip() : createZstdFrames();
+    const inflater = createInflater(coding);
     inflater.on("data", (part: Uint8Array) => this.#keep(part));
     inflater.on("end", onEnd);
     inflater.on(

@@ -135,8 +135,11 @@ class ZstdFrames extends Transform {
       // Told by the frame's own event.
       if (error !== undefined && error !== null) return;
       if (!this.#framing.outside) return rest();
-      this.#frame = undefined;
-      frame.once("end", rest);
+      // Until then it is still to be resumed: what it holds may be more than its reader takes at once.
+      frame.once("end", () => {
+        this.#frame = undefined;
+        rest();
+      });
       frame.end();
     });
   }

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import fc from "fast-check";
 import { connect, type Socket } from "node:net";
 import { constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { createZstdFrames } from "./body_reader_frames.ts";
 import { declaredSize } from "./body_reader_zstd.ts";
 import { type BodyLimits, type BodyOutcome, readBody } from "./body_reader.ts";
 
@@ -193,6 +194,19 @@ Deno.test("readBody() unpacks no more frames of zstd than anyone makes", async (
   assert.equal(text(read).length, 1_024);
   const refused = await reading(post(Buffer.concat(Array(1_025).fill(one)), "zstd"), many);
   assert.ok(refused.kind === "refused" && refused.reason === "encoding_corrupt");
+});
+
+Deno.test("createZstdFrames() waits for a slow reader, and loses nothing", async () => {
+  const large = new Uint8Array(400_000).map((_, at) => (at * 7919) >> 5);
+  const packed = frames(large, large.subarray(7));
+  const unpacked = createZstdFrames();
+  unpacked.end(packed);
+  const read: Uint8Array[] = [];
+  for await (const part of unpacked) {
+    read.push(part);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.ok(Buffer.concat(read).equals(Buffer.concat([large, large.subarray(7)])));
 });
 
 Deno.test("property: readBody() reads what was packed, however it is split", async () => {

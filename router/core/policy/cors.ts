@@ -16,6 +16,7 @@ const EXPOSED = [
   "request-id",
   "retry-after",
   "x-heddle-dropped",
+  "x-heddle-explain",
   "x-heddle-model",
   "x-heddle-replica",
   "x-heddle-store",

@@ -31,6 +31,8 @@ const FIRST_WORD_MS = 1_000;
 const CALL_MS_MAX = 1_000;
 /** One for requests that wait already, one for those that came since. */
 const CALLS_MAX = 2;
+/** Lost calls that control is told of, the newest: beyond that it has long forgotten this router. */
+const LOST_MAX = 64;
 
 export interface ShareClientOptions {
   readonly name: string;
@@ -49,7 +51,13 @@ export class ShareClient {
   readonly #missing = new Map<string, number>();
   readonly #recalled = new Set<string>();
   #waiters: (() => void)[] = [];
-  #calls = 0;
+  /** Calls whose answers have not come. */
+  readonly #inFlight = new Set<number>();
+  /** Calls whose answers will not be taken, as long as control may not know. */
+  readonly #lost = new Set<number>();
+  /** What lost calls gave back, by scope and dimension (`missingKey`). */
+  readonly #unreturned = new Map<string, number>();
+  #lastCall = 0;
   #due = false;
   #routers = 1;
 
@@ -134,16 +142,13 @@ export class ShareClient {
     this.#due = true;
     queueMicrotask(() => {
       this.#due = false;
-      if (this.#calls < CALLS_MAX) void this.#call();
+      if (this.#inFlight.size < CALLS_MAX) void this.#call();
     });
   }
 
-  /** Never rejects. */
-  async #call(): Promise<void> {
-    const { rpc, limiter, now, name, instance } = this.#options;
-    const control = rpc();
-    if (control === undefined || this.#calls >= CALLS_MAX) return;
-    const waiters = this.#waiters.splice(0);
+  /** What is held and wanted now, with what was given back in vain. */
+  #demands(): readonly Demanded[] {
+    const { limiter, now } = this.#options;
     const demands = demandsOf(
       limiter.states.values(),
       { recalled: new Set(this.#recalled), missing: new Map(this.#missing) },
@@ -151,19 +156,52 @@ export class ShareClient {
     );
     this.#recalled.clear();
     this.#missing.clear();
-    this.#calls++;
+    const vain = new Map(this.#unreturned);
+    this.#unreturned.clear();
+    return demands.map((demand) => {
+      const again = vain.get(missingKey(demand.scopeId, demand.dimension)) ?? 0;
+      return { ...demand, returned: demand.returned + again };
+    });
+  }
+
+  /** Control is told with the next call, so that what it granted in this one is not taken for used. */
+  #lose(call: number, demands: readonly Demanded[]): void {
+    this.#lost.add(call);
+    for (const id of [...this.#lost].slice(0, -LOST_MAX)) this.#lost.delete(id);
+    for (const { scopeId, dimension, returned } of demands) {
+      if (returned <= 0) continue;
+      const key = missingKey(scopeId, dimension);
+      this.#unreturned.set(key, (this.#unreturned.get(key) ?? 0) + returned);
+    }
+  }
+
+  /** Never rejects. */
+  async #call(): Promise<void> {
+    const { rpc, limiter, now, name, instance } = this.#options;
+    const control = rpc();
+    if (control === undefined || this.#inFlight.size >= CALLS_MAX) return;
+    const waiters = this.#waiters.splice(0);
+    const demands = this.#demands();
+    const call = ++this.#lastCall;
+    const [inFlight, lost] = [[...this.#inFlight], [...this.#lost]];
+    this.#inFlight.add(call);
     try {
       const answer = await control.share({
         router: name,
         routerInstance: instance,
         demands: demands.map(encodeDemand),
+        call: BigInt(call),
+        inFlight: inFlight.map(BigInt),
+        lost: lost.map(BigInt),
       }, { timeoutMs: CALL_MS_MAX });
+      for (const id of lost) this.#lost.delete(id);
       this.#routers = Math.max(1, answer.routers);
       takeGrants(limiter, answer.grants.flatMap(decodeGrant), now());
     } catch (error) {
+      this.#lose(call, demands);
       this.#log.warning(fromRpc(error, "Cannot ask control for shares of limits").message);
     } finally {
-      this.#calls--;
+      this.#inFlight.delete(call);
     }
     for (const wake of waiters) wake();
     if (this.#waiters.length > 0 || this.#recalled.size > 0) this.#soon();

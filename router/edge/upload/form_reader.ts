@@ -5,6 +5,8 @@ import { boundaryOf } from "../../core/form/content_type.ts";
 import { FormScanner } from "../../core/form/form_scan.ts";
 import type { Form } from "../../core/form/form_request.ts";
 import { next, refuse, type Step } from "../../core/request/outcome.ts";
+import { codingOf, CODINGS_TOLD } from "../body_reader.ts";
+import { PackedError, plainBody } from "./packed_body.ts";
 import { type Spool, SpoolError, type SpoolRoom } from "./spool.ts";
 
 /** A form, and its bytes, which go when it is disposed. */
@@ -29,12 +31,9 @@ export async function readForm(
   if (boundary === undefined) {
     return invalid("Want a form: content-type multipart/form-data with its boundary");
   }
-  const coding = (request.headers["content-encoding"] ?? "identity").trim().toLowerCase();
-  if (coding !== "identity") {
-    return refuse({
-      reason: "encoding_unsupported",
-      message: "A form's content-encoding is not supported: send it plain",
-    });
+  const coding = codingOf(request);
+  if (coding === undefined) {
+    return refuse({ reason: "encoding_unsupported", message: CODINGS_TOLD });
   }
   if (Number(request.headers["content-length"] ?? 0) > limits.bytesMax) {
     return tooLarge(limits.bytesMax);
@@ -42,7 +41,9 @@ export async function readForm(
   const spool = limits.room.open();
   let received: Step<ReceivedForm> | undefined;
   try {
-    received = await receive(request, { boundary, contentType, spool, bytesMax: limits.bytesMax });
+    const { bytesMax } = limits;
+    const body = plainBody(request, coding, bytesMax);
+    received = await receive(body, { request, boundary, contentType, spool, bytesMax });
     return received;
   } finally {
     if (received?.kind !== "next") spool[Symbol.dispose]();
@@ -50,6 +51,7 @@ export async function readForm(
 }
 
 interface Receiving {
+  readonly request: IncomingMessage;
   readonly boundary: string;
   readonly contentType: string;
   readonly spool: Spool;
@@ -57,13 +59,12 @@ interface Receiving {
 }
 
 async function receive(
-  request: IncomingMessage,
-  { boundary, contentType, spool, bytesMax }: Receiving,
+  body: AsyncIterable<unknown>,
+  { request, boundary, contentType, spool, bytesMax }: Receiving,
 ): Promise<Step<ReceivedForm>> {
   const scanner = new FormScanner(boundary);
   try {
-    // Leaving the loop must not end the connection: it still has to carry the refusal.
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    for await (const chunk of body) {
       if (!(chunk instanceof Uint8Array)) throw new TypeError("a body arrived decoded");
       if (spool.length + chunk.length > bytesMax) return tooLarge(bytesMax);
       const fault = scanner.push(chunk);
@@ -72,6 +73,11 @@ async function receive(
     }
   } catch (error) {
     if (error instanceof SpoolError) return unkept(error);
+    if (error instanceof PackedError) {
+      return error.reason === "too_large"
+        ? tooLarge(bytesMax)
+        : refuse({ reason: "encoding_corrupt", message: error.message });
+    }
     if (request.complete) throw error;
     return refuse({ reason: "body_cut", message: "The connection ended before the body did" });
   }
