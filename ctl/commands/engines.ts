@@ -1,10 +1,10 @@
 /** `ctl engines`: which engines nodes have, and what becomes of those that control wants. */
-import { formatDurationMs } from "@heddle/common/duration";
 import type { NodeView } from "@heddle/proto/gen/admin";
 import { decodeInstallState } from "@heddle/proto/install_state";
 import { CALL_TIMEOUT_MS } from "../client.ts";
 import { listCommand } from "../command.ts";
 import type { Listing } from "../table.ts";
+import { installReason } from "./nodes/installs.ts";
 
 interface EngineRow {
   readonly node: string;
@@ -58,18 +58,13 @@ function rowsOf({ name: node, inventory }: NodeView): readonly EngineRow[] {
   const others = installs.filter(({ name, version, state }) =>
     decodeInstallState(state) !== "installed" ||
     !works.some(({ engine, path }) => engine === name && path.includes(`/${name}-${version}/`))
-  ).map(({ name, version, state, progress, reason, message, retryInMs, wanted }) => ({
+  ).map((install) => ({
     node,
-    engine: name,
-    version,
-    state: decodeInstallState(state),
-    wanted,
-    reason: [
-      progress,
-      reason,
-      message,
-      retryInMs === undefined ? "" : `tried again in ${formatDurationMs(Number(retryInMs))}`,
-    ].filter((text) => text !== "").join(": "),
+    engine: install.name,
+    version: install.version,
+    state: decodeInstallState(install.state),
+    wanted: install.wanted,
+    reason: installReason(install),
     path: "",
   }));
   return [...works, ...others];

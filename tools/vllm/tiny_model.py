@@ -44,7 +44,8 @@ def main(folder):
         bos_token_id=words.bos_token_id,
         eos_token_id=words.eos_token_id,
     )
-    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+    # Not bfloat16: its kernels for AMX do not run on every virtual machine that claims to have it.
+    LlamaForCausalLM(config).to(torch.float32).save_pretrained(folder)
 
 
 if __name__ == "__main__":

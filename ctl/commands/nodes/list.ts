@@ -7,6 +7,7 @@ import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { listCommand } from "../../command.ts";
 import { type Listing, visible } from "../../table.ts";
 import { toRecord } from "../../record.ts";
+import { formatInstalls } from "./installs.ts";
 import { loadWords, memoryWords } from "./load.ts";
 import { formatLabels } from "./label.ts";
 
@@ -20,7 +21,7 @@ export function nodeListing(nodes: readonly NodeView[]): Listing<NodeView> {
   return {
     rows: nodes,
     empty: "No node has registered. Start an agent on one: see docs/agent.md",
-    footer: formatProblems,
+    footer: (rows) => formatProblems(rows) + formatInstalls(rows),
     record: (node) => toRecord(NodeViewSchema, node),
     columns: [
       { title: "NODE", cell: (node) => node.name },
