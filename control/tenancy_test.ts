@@ -89,13 +89,13 @@ Deno.test("control ends the old secret of a rotated key, and a key, when their t
   const { key } = await acme(operator);
   const id = key?.id ?? "";
   const router = await site.router();
-  await operator.rotateKey({ key: id, overlapMs: 300n });
+  await operator.rotateKey({ key: id, overlapMs: 1_500n });
   await router.until(() => router.keys.get(id)?.secrets.length === 2);
   await router.until(() => router.keys.get(id)?.secrets.length === 1);
   const short = await operator.createKey({
     project: "acme/research/chat",
     settings: { name: "short" },
-    expiresInMs: 300n,
+    expiresInMs: 1_500n,
   });
   await router.until(() => router.keys.has(short.key?.id ?? ""));
   await router.until(() => !router.keys.has(short.key?.id ?? ""));

@@ -12,6 +12,7 @@ import {
   type ShareResponse,
   ShareResponseSchema,
 } from "@heddle/proto/gen/router";
+import { HeddleError } from "@heddle/proto/error";
 import type { StoredLimits } from "../../core/tenancy/stored.ts";
 import { type Demand, SHARE_VALID_MS, SharePool } from "../../core/tenancy/sharing/share_pool.ts";
 import type { Tenants } from "./tenants.ts";
@@ -39,7 +40,12 @@ export interface SharingOptions {
   readonly now: () => number;
 }
 
+/** Calls of one router that are remembered as lost, should they come all the same. */
+const LOST_MAX = 64;
+
 interface Member {
+  /** Calls that the router gave up: their answers would be nobody's. */
+  readonly lost: ReadonlySet<number>;
   readonly instance: string;
   readonly pools: ReadonlySet<string>;
   readonly until: number;
@@ -65,12 +71,16 @@ export class Sharing {
   }
 
   async share(request: ShareRequest, signal: AbortSignal): Promise<ShareResponse> {
+    const { lost } = this.#members.get(request.router) ?? {};
+    if (lost?.has(Number(request.call))) {
+      throw new HeddleError("unavailable", "Cannot share: the router has given up this call");
+    }
     const first = this.#ask(request, request.demands);
     if (first.idleAt.size > 0) {
       await this.#others(first.idleAt, first.scopes, signal);
       // What it gave back, it has given back.
       const again = request.demands.filter(({ scopeId }) => first.scopes.includes(scopeId))
-        .map((demand) => second(demand, first.grants));
+        .map((demand) => second(demand, first.grants, request.call > 0n));
       this.#replace(first.grants, this.#ask(request, again, true).grants);
     }
     return create(ShareResponseSchema, {
@@ -81,7 +91,7 @@ export class Sharing {
   }
 
   #ask(
-    { router, routerInstance }: ShareRequest,
+    { router, routerInstance, call, inFlight, lost }: ShareRequest,
     demands: readonly ShareDemand[],
     partial = false,
   ): { grants: ShareGrant[]; idleAt: Set<string>; scopes: string[] } {
@@ -95,11 +105,21 @@ export class Sharing {
     if (before !== undefined && before.instance !== routerInstance) {
       this.#leave(router, before, now);
     }
+    const which = call === 0n ? undefined : {
+      id: Number(call),
+      inFlight: new Set(inFlight.map(Number)),
+      lost: new Set(lost.map(Number)),
+    };
     for (const demand of demands) {
       const pool = this.#pool(demand, now);
       if (pool === undefined) continue;
       asked.add(keyOf(demand));
-      const { share, credit, idleAt: others } = pool.ask(router, demandOf(demand), now);
+      const { share, credit, idleAt: others } = pool.ask(
+        router,
+        demandOf(demand),
+        now,
+        which,
+      );
       grants.push(this.#grant(demand, { share, credit }));
       for (const other of others) {
         idleAt.add(other);
@@ -111,8 +131,13 @@ export class Sharing {
       for (const key of kept) if (!asked.has(key)) this.#pools.get(key)?.drop(router, now);
     }
     const pools = partial ? new Set([...kept, ...asked]) : asked;
+    const gaveUp = [
+      ...before?.instance === routerInstance ? before.lost : [],
+      ...which?.lost ?? [],
+    ];
     this.#members.set(router, {
       instance: routerInstance,
+      lost: new Set(gaveUp.slice(-LOST_MAX)),
       pools,
       until: now + SHARE_VALID_MS,
     });
@@ -225,13 +250,20 @@ function demandOf({ wanted, held, credit, returned, missing }: ShareDemand): Dem
   return { wanted, held, credit, returned, missing };
 }
 
-/** The same demand after the first answer was counted: less is missing, and nothing given back anew. */
-function second(demand: ShareDemand, grants: readonly ShareGrant[]): ShareDemand {
+/**
+ * The same demand after the first answer was counted: less is missing, and nothing given back anew. Of
+ * a call with a number it is known what its first answer granted.
+ */
+function second(
+  demand: ShareDemand,
+  grants: readonly ShareGrant[],
+  numbered: boolean,
+): ShareDemand {
   const grant = grants.find((each) => keyOf(each) === keyOf(demand));
   const credit = grant?.credit ?? 0;
   return {
     ...demand,
-    credit: demand.credit + credit,
+    credit: demand.credit + (numbered ? 0 : credit),
     returned: 0,
     missing: Math.max(0, demand.missing - credit),
   };

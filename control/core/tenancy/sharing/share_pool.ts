@@ -12,6 +12,14 @@
  * of again then stays within a tenth.
  */
 import { divide } from "./divide.ts";
+import {
+  type Call,
+  creditOf,
+  shareOf,
+  sortAnswers,
+  type Underway,
+  withAnswer,
+} from "./underway.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -43,6 +51,8 @@ export interface Grant {
 }
 
 interface Holder {
+  /** Answers that it may not have. */
+  readonly underway: Underway;
   /** What counts as taken: what it lives by, or may live by when the answer arrives. */
   readonly booked: number;
   readonly wanted: number;
@@ -87,26 +97,35 @@ export class SharePool {
     this.#saved = Math.min(this.#saved, limit);
   }
 
-  /** The router's answer to `demand`, which it lives by from now on. */
-  ask(router: string, demand: Demand, now: number): Grant {
+  /**
+   * The router's answer to `demand`, which it lives by from now on. Of a router that does not say
+   * which `call` it is, every answer is taken to arrive.
+   */
+  ask(router: string, demand: Demand, now: number, call?: Call): Grant {
     this.#move(now);
-    const { wanted, held, credit, returned } = clean(demand);
+    const { wanted, held, missing, returned, ...said } = clean(demand);
+    const underway = this.#heard(router, call);
+    const credit = said.credit + creditOf(underway);
+    const mayHold = Math.max(held, shareOf(underway));
     this.#note(router, credit + returned, now);
     this.#saved += returned;
-    const heard = { wanted, at: now, until: now + SHARE_VALID_MS };
-    this.#holders.set(router, { ...heard, booked: held, credit, share: held });
+    const heard = { wanted, at: now, until: now + SHARE_VALID_MS, underway };
+    this.#holders.set(router, { ...heard, booked: mayHold, credit, share: mayHold });
     this.#clampSaved();
     const target = this.#shareOf(router);
-    const granted = this.#kind === "slots" ? 0 : this.#creditFor(target, clean(demand));
+    const granted = this.#kind === "slots" ? 0 : this.#creditFor(target, { credit, missing });
     this.#saved -= granted;
     const share = this.#kind === "slots"
       ? target
       : Math.min(target, this.#rateFor(router, granted));
     this.#holders.set(router, {
       ...heard,
-      booked: Math.max(held, share),
+      booked: Math.max(mayHold, share),
       credit: credit + granted,
       share,
+      ...(call === undefined
+        ? {}
+        : { underway: withAnswer(underway, call.id, { credit: granted, share, returned, held }) }),
     });
     const short = this.#kind === "slots"
       ? wanted > share + EPSILON
@@ -118,6 +137,21 @@ export class SharePool {
   drop(router: string, now: number): void {
     this.#move(now);
     this.#holders.delete(router);
+  }
+
+  /** Takes back what was in answers that are lost. Returns those that may still arrive. */
+  #heard(router: string, call: Call | undefined): Underway {
+    const before = this.#holders.get(router);
+    if (before === undefined) return new Map();
+    const { underway, lost } = sortAnswers(before.underway, call);
+    let { credit, share } = before;
+    for (const answer of lost) {
+      this.#saved += answer.credit - answer.returned;
+      credit += answer.returned - answer.credit;
+      share = answer.held;
+    }
+    this.#holders.set(router, { ...before, credit, share, underway });
+    return underway;
   }
 
   /** Forgets routers that were not heard of, and saves up for the rate that nobody holds. */
@@ -156,7 +190,7 @@ export class SharePool {
 
   // What is missing is given while it lasts; beyond it, a part like the share's of the limit, so that
   // others find something too.
-  #creditFor(share: number, { credit, missing }: Demand): number {
+  #creditFor(share: number, { credit, missing }: Pick<Demand, "credit" | "missing">): number {
     const part = this.#limit > 0 ? this.#saved * share / this.#limit : 0;
     const room = Math.max(0, share - credit);
     const wished = Math.max(missing, Math.min(part, room));
