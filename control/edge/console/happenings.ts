@@ -5,7 +5,7 @@
  */
 import { viewModels } from "../../core/views/models.ts";
 import { viewNodes } from "../../core/views/nodes.ts";
-import { viewReplicas } from "../../core/views/replicas.ts";
+import { viewEveryReplica } from "../../core/views/attached.ts";
 import { viewRouters } from "../../core/views/routers.ts";
 import type { World } from "../../core/world.ts";
 import type { EventItem } from "./wire.ts";
@@ -96,7 +96,7 @@ function facetsOf(world: World, now: number): ReadonlyMap<string, Facet> {
       why: state === "ready" ? "" : decisionReason,
       bad: state === "lost" || state === "unreachable",
     })),
-    ...viewReplicas(world, now).map(({ replicaId, state, reason }) => ({
+    ...viewEveryReplica(world, now).map(({ replicaId, state, reason }) => ({
       kind: "replica" as const,
       subject: replicaId,
       state,

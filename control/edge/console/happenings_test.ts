@@ -49,3 +49,24 @@ Deno.test("Happenings keeps 300 events, each cut to what a person reads", () => 
   equal(events.length, 300);
   equal(Math.max(...events.map(({ text }) => text.length)), 401);
 });
+
+Deno.test("Happenings tells of engines that something else started", () => {
+  const happenings = new Happenings();
+  const { timings, ...rest } = worldWith([MODEL], {});
+  const begun = { ...rest, timings: { ...timings, attachLeaseMs: 30_000 } };
+  happenings.look(begun, T0);
+  const attached = observe(begun, {
+    kind: "attached_claimed",
+    deployment: "rented",
+    from: "10.0.0.9",
+    claim: {
+      ...{ engineId: "e1", model: "m", provider: "", endpoint: "", apiKey: "" },
+      ...{ state: "serving", reason: "", message: "", agentVersion: "1", agentInstance: "a" },
+      nodes: [{ index: 0, hostId: "", cards: [], cardsRead: true }],
+    },
+  }, T0);
+  happenings.look(attached, T0);
+  match(said(happenings).at(-1) ?? "", /^replica rented\/e1: ready/);
+  happenings.look(attached, T0 + 30_000);
+  match(said(happenings).at(-1) ?? "", /^replica rented\/e1: ready → failed: its agent is silent/);
+});
