@@ -37,9 +37,9 @@ export class Traffic {
       try {
         const failure = await this.#stream();
         if (failure === undefined) this.served += 1;
-        else this.failures.push(failure);
+        else this.failures.push(`${new Date().toISOString()} ${failure}`);
       } catch (error) {
-        this.failures.push(String(error));
+        this.failures.push(`${new Date().toISOString()} ${withCauses(error)}`);
       }
     }
   }
@@ -61,4 +61,14 @@ export class Traffic {
     if (!text.includes("data: [DONE]")) return `cut off: ${text.slice(-200)}`;
     return undefined;
   }
+}
+
+/** What went wrong, and why: `fetch` says only in the cause what became of the connection. */
+function withCauses(error: unknown): string {
+  const words: string[] = [];
+  for (let each = error; each !== undefined && words.length < 5;) {
+    words.push(String(each));
+    each = each instanceof Error ? each.cause : undefined;
+  }
+  return words.join(": ");
 }
