@@ -182,6 +182,8 @@ heddle_engine=$$
     wait "$heddle_pid"
   ) </dev/null >&2 &
 )
+# It is the agent's, which has it by now.
+unset ${ENV.joinToken.name}
 exec "$@"`;
 
 const SIDECAR = `heddle_fetch || exit 1

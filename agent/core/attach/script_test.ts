@@ -110,6 +110,24 @@ Deno.test("the wrapper's engine takes the shell's place, and its exit code is th
   equal(code, 37);
 });
 
+Deno.test("the wrapper keeps the join token from the engine, and gives it to the agent", async () => {
+  await using machine = await box();
+  const agent = '#!/bin/sh\necho "token ${HEDDLE_JOIN_TOKEN:-none}" >"$SEEN"\n';
+  await Deno.writeTextFile(join(machine.folder, "agent"), agent);
+  const { stdout } = await machine.run("wrapper", {
+    args: ["sh", "-c", 'while [ ! -e "$SEEN" ]; do sleep 0.1; done; env'],
+    env: {
+      HEDDLE_JOIN_TOKEN: "a-secret",
+      HEDDLE_ENGINE_ID: "e1",
+      HEDDLE_AGENT_BINARY_URL: `file://${encodeURI(join(machine.folder, "agent"))}`,
+      HEDDLE_AGENT_BINARY_SHA256: sha256(agent),
+    },
+  });
+  match(await machine.seen(), /^token a-secret\n/);
+  ok(stdout.includes("HEDDLE_ENGINE_ID=e1"));
+  ok(!stdout.includes("a-secret"));
+});
+
 Deno.test("the wrapper's engine starts while the agent is still fetched", async () => {
   await using machine = await box();
   // Nobody answers there; the download would take its time.

@@ -20,6 +20,9 @@ const TOKEN_MS_MAX = 60_000;
 /** Engines that are asked at once. The others' next claims ask again. */
 const AT_ONCE_MAX = 16;
 
+/** Of so many engines it is remembered what was said. */
+const SAID_MAX = 1_000;
+
 export interface ProverOptions {
   readonly loop: {
     dispatch(event: AttachedProved): Promise<void>;
@@ -32,6 +35,8 @@ export interface ProverOptions {
 export class Prover {
   readonly #options: ProverOptions;
   readonly #asked = new Set<string>();
+  /** What was last said of engines that do not serve yet. */
+  readonly #said = new Map<string, string>();
 
   constructor(options: ProverOptions) {
     this.#options = options;
@@ -59,7 +64,7 @@ export class Prover {
           }),
         );
         if (signal.aborted) return;
-        say(id, address, outcome);
+        this.#say(id, address, outcome);
         const subject = proofSubject(member);
         await loop.dispatch({ kind: "attached_proved", engine: id, subject, outcome });
       } finally {
@@ -68,11 +73,19 @@ export class Prover {
     };
     spawnTask("ask an attached engine", ask);
   }
-}
 
-function say(engine: string, address: string, outcome: ProbeOutcome): void {
-  if (outcome.kind === "ready") log.info("Attached engine serves", { engine, address });
-  else log.warning("Attached engine does not serve yet", { engine, address, why: outcome.why });
+  #say(engine: string, address: string, outcome: ProbeOutcome): void {
+    if (outcome.kind === "ready") {
+      this.#said.delete(engine);
+      return log.info("Attached engine serves", { engine, address });
+    }
+    const { why } = outcome;
+    if (this.#said.get(engine) === why) return;
+    // Engines that never served and went away leave their words here; so many are enough.
+    if (this.#said.size >= SAID_MAX) this.#said.clear();
+    this.#said.set(engine, why);
+    log.warning("Attached engine does not serve yet", { engine, address, why });
+  }
 }
 
 // The probe's own words are for an engine whose key Heddle made.
