@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { duration, size } from "@heddle/common/duration";
 import { BANDS } from "../core/admission/band.ts";
-import { ROUTING_PROFILES, type RoutingProfile } from "../core/schedule/routing_profile.ts";
+import { ROUTING_PROFILES, type RoutingProfile } from "../core/schedule/scorer.ts";
 import { eachScorer } from "../core/schedule/scorers.ts";
 
 const band = () => z.enum(BANDS);

@@ -6,7 +6,8 @@ import type { Caller } from "../request/caller.ts";
 import type { RequestHeaders } from "../request/credential.ts";
 import type { ParsedRequest } from "../request/request.ts";
 import type { Wanted } from "./candidate.ts";
-import { type ProfileWeights, type RoutingProfile, routingProfileOf } from "./routing_profile.ts";
+import { type ProfileWeights, routingProfileOf } from "./routing_profile.ts";
+import type { RoutingProfile } from "./scorer.ts";
 import type { Picked } from "./pick.ts";
 import type { Weights } from "./scorers.ts";
 

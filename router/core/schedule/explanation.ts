@@ -6,7 +6,7 @@ import type { Band } from "../admission/band.ts";
 import type { WaitReason } from "../admission/model_queue.ts";
 import { firstTokenMs, type Wanted } from "./candidate.ts";
 import type { Picked } from "./pick.ts";
-import type { RoutingProfile } from "./routing_profile.ts";
+import type { RoutingProfile } from "./scorer.ts";
 
 export interface Circumstances {
   readonly band: Band;

@@ -1,9 +1,6 @@
 /** Routing profiles: how endpoints are weighed for a kind of request, and which one a request gets. */
+import { ROUTING_PROFILES, type RoutingProfile } from "./scorer.ts";
 import { eachScorer, type Weights } from "./scorers.ts";
-
-export const ROUTING_PROFILES = ["chat", "batch", "long-context"] as const;
-
-export type RoutingProfile = (typeof ROUTING_PROFILES)[number];
 
 export type ProfileWeights = Readonly<Record<RoutingProfile, Weights>>;
 

@@ -4,7 +4,7 @@
  * for the configuration to say. A new scorer is a file and a line in `SCORERS`.
  */
 import type { Candidate, Wanted } from "./candidate.ts";
-import type { RoutingProfile } from "./routing_profile.ts";
+import type { Scorer } from "./scorer.ts";
 import { inFlight } from "./scorers/in_flight.ts";
 import { kvCache } from "./scorers/kv_cache.ts";
 import { latency } from "./scorers/latency.ts";
@@ -12,14 +12,6 @@ import { prefix } from "./scorers/prefix.ts";
 import { queue } from "./scorers/queue.ts";
 import { reservedTokens } from "./scorers/reserved_tokens.ts";
 import { session } from "./scorers/session.ts";
-
-export interface Scorer {
-  /** What it prefers, in words for the configuration. */
-  readonly likes: string;
-  /** What it counts where the configuration does not say. */
-  readonly weights: Readonly<Record<RoutingProfile, number>>;
-  readonly score: (candidates: readonly Candidate[], wanted: Wanted) => readonly number[];
-}
 
 const SCORERS = {
   queue,

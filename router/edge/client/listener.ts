@@ -184,6 +184,8 @@ class Connections {
   /** What is under a TLS connection, or about to become one. */
   readonly #raw = new Set<Duplex>();
   readonly #states = new Map<Socket, { requests: number; idleSince: number }>();
+  /** Those that are not over. */
+  readonly #answers = new Set<ServerResponse>();
   #closing = false;
 
   add(socket: Socket): void {
@@ -201,15 +203,20 @@ class Connections {
     if (state === undefined) return;
     state.requests++;
     if (this.#closing) response.setHeader("connection", "close");
+    this.#answers.add(response);
     response.on("close", () => {
+      this.#answers.delete(response);
       state.requests--;
       state.idleSince = performance.now();
     });
   }
 
-  /** From now on, every answer ends its connection. */
+  /** From now on, every answer ends its connection, whose head can still say so. */
   close(): void {
     this.#closing = true;
+    for (const answer of this.#answers) {
+      if (!answer.headersSent) answer.setHeader("connection", "close");
+    }
   }
 
   /** Ends connections that have had no request for `ms`. */
@@ -235,6 +242,9 @@ function close(
     const last = setTimeout(() => connections.destroy(), graceMs);
     // What close() would call; see above.
     server.closeIdleConnections = () => {};
+    // After each answer node:http looks whether its server still listens, and ends the connection
+    // when not, also of a client that was told to go on with it. Who is told to close is ours to say.
+    Object.defineProperty(server, "listening", { value: true });
     server.close(() => {
       clearInterval(hot);
       clearTimeout(last);

@@ -1,7 +1,7 @@
 /** Few requests in flight for its weight, so that under load replicas fill in proportion to weights. */
 import { type Candidate, loadOf } from "../candidate.ts";
 import { relative } from "../relative.ts";
-import type { Scorer } from "../scorers.ts";
+import type { Scorer } from "../scorer.ts";
 
 export const inFlight: Scorer = {
   likes: "few requests in flight",

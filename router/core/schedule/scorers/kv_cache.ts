@@ -1,6 +1,6 @@
 /** Its KV cache has room: who runs out of it stops requests that are under way. */
 import type { Candidate } from "../candidate.ts";
-import type { Scorer } from "../scorers.ts";
+import type { Scorer } from "../scorer.ts";
 
 export const kvCache: Scorer = {
   likes: "room in the engine's KV cache",

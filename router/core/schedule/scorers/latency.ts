@@ -1,7 +1,7 @@
 /** Its first token would come soon: what is learnt of its speed, times what it has to compute first. */
 import { type Candidate, firstTokenMs, type Wanted } from "../candidate.ts";
 import { relative } from "../relative.ts";
-import type { Scorer } from "../scorers.ts";
+import type { Scorer } from "../scorer.ts";
 
 export const latency: Scorer = {
   likes: "a first token that comes soon",

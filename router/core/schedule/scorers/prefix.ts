@@ -6,7 +6,7 @@
 import type { Candidate, Wanted } from "../candidate.ts";
 import { overloaded } from "../overloaded.ts";
 import { rendezvous } from "../../affinity/rendezvous.ts";
-import type { Scorer } from "../scorers.ts";
+import type { Scorer } from "../scorer.ts";
 
 export const prefix: Scorer = {
   likes: "the beginning of the prompt in the engine's cache",

@@ -1,7 +1,7 @@
 /** Few requests wait inside the engine: as it said, and what was sent there since. */
 import type { Candidate } from "../candidate.ts";
 import { relative } from "../relative.ts";
-import type { Scorer } from "../scorers.ts";
+import type { Scorer } from "../scorer.ts";
 
 export const queue: Scorer = {
   likes: "few requests waiting inside the engine",

@@ -1,7 +1,7 @@
 /** Few tokens in flight for its weight: ten long prompts are more than ten short ones. */
 import type { Candidate } from "../candidate.ts";
 import { relative } from "../relative.ts";
-import type { Scorer } from "../scorers.ts";
+import type { Scorer } from "../scorer.ts";
 
 export const reservedTokens: Scorer = {
   likes: "few tokens in flight",

@@ -2,7 +2,7 @@
 import type { Candidate, Wanted } from "../candidate.ts";
 import { overloaded } from "../overloaded.ts";
 import { rendezvous } from "../../affinity/rendezvous.ts";
-import type { Scorer } from "../scorers.ts";
+import type { Scorer } from "../scorer.ts";
 
 export const session: Scorer = {
   likes: "where the client's session belongs",
