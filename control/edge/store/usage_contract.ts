@@ -83,6 +83,7 @@ export function testUsageContract(
     });
   testTenancy(test);
   testSums(test);
+  testPools(test);
   testRestart(test);
   testForgetting(test);
 }
@@ -200,7 +201,9 @@ function testSums(test: Test): void {
       deepEqual(await ask({ by: ["key"], model: NASTY }), []);
       deepEqual(await ask({ by: ["hour"], limit: 2 }), [[1, "", "", "", 12], [2, "", "", "", 11]]);
     }));
+}
 
+function testPools(test: Test): void {
   test("tells pools apart, of one key and model too", (fresh) =>
     withLead(fresh, async (store) => {
       await store.recordUsage([
