@@ -19,6 +19,7 @@ import {
 } from "@heddle/proto/gen/types";
 import { type WeightsList, WeightsListSchema } from "@heddle/proto/gen/weights";
 import { encodeRevision } from "@heddle/proto/revision";
+import { driverOf } from "./core/install/cuda.ts";
 import { usersOf } from "./core/weights/users.ts";
 import { encodeInstalls, type ToldInstall } from "./edge/session/encode_installs.ts";
 import { encodeWeights, type ToldWeights } from "./edge/session/encode_weights.ts";
@@ -108,18 +109,11 @@ export class NodeReport {
     return inventory;
   }
 
-  /**
-   * Of this node's GPUs; "" where there is none. Looks where none was seen. Throws where there are
-   * GPUs, and a driver that does not answer.
-   */
+  /** As driverOf() says. Looks where none was seen. */
   async driverVersion(signal: AbortSignal): Promise<string> {
-    if (this.#driverVersion !== "") return this.#driverVersion;
-    const { driverVersion, problems, gpus } = await this.inventory(signal);
-    const silent = problems.find(({ reason }) => /^(?:driver|gpu|nvidia)_/.test(reason));
-    if (driverVersion === "" && (gpus.length > 0 || silent !== undefined)) {
-      throw new Error(`the driver does not tell its version: ${silent?.detail ?? "no answer"}`);
-    }
-    return driverVersion;
+    return this.#driverVersion === ""
+      ? driverOf(await this.inventory(signal))
+      : this.#driverVersion;
   }
 
   async register(signal: AbortSignal): Promise<Register> {

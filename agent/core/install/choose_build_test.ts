@@ -1,7 +1,7 @@
-import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok, throws } from "node:assert/strict";
 import { chooseAsset } from "./choose_asset.ts";
 import { chooseWheel } from "./choose_wheel.ts";
-import { cudaOfDriver } from "./cuda.ts";
+import { cudaOfDriver, driverOf } from "./cuda.ts";
 
 const asset = (name: string) => ({ name, url: "", size: 1, digest: `sha256:${"0".repeat(64)}` });
 
@@ -78,4 +78,19 @@ Deno.test("chooseWheel() takes an operator's index and packages as they are", ()
   });
   deepEqual(of({ packages: ["torch==2.13.0+cpu"] }), { kind: "from", args: [] });
   deepEqual(of({ engine: "llamacpp" }), { kind: "from", args: [] });
+});
+
+Deno.test("driverOf() tells a node without GPUs from one whose driver is silent", () => {
+  const of = (driverVersion: string, gpus: number, ...reasons: string[]) =>
+    driverOf({
+      driverVersion,
+      gpus: Array(gpus).fill({}),
+      problems: reasons.map((reason) => ({ reason, detail: `${reason}!` })),
+    });
+  equal(of("580.65.06", 8), "580.65.06");
+  equal(of("", 0), "");
+  equal(of("", 0, "nvidia_smi_missing", "memory_swapped"), "");
+  throws(() => of("", 0, "driver_hung"), /driver_hung!/);
+  throws(() => of("", 0, "driver_missing"), /driver_missing!/);
+  throws(() => of("", 2), /no answer/);
 });

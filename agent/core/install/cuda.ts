@@ -27,3 +27,24 @@ export function needsDriver(cuda: number, driver: string): string {
   const wanted = since === undefined ? `a driver for CUDA ${cuda}` : `driver ${since}`;
   return `needs ${wanted}, the node has ${driver === "" ? "none" : driver}`;
 }
+
+/** What was seen of a node's GPUs. */
+export interface DriverSeen {
+  readonly driverVersion: string;
+  readonly gpus: readonly unknown[];
+  readonly problems: readonly { readonly reason: string; readonly detail: string }[];
+}
+
+/**
+ * Version of the driver; "" on a node without GPUs. Throws where there are some, or a driver, that do
+ * not answer: to take such a node for one without GPUs would install what leaves them idle.
+ */
+export function driverOf({ driverVersion, gpus, problems }: DriverSeen): string {
+  const silent = problems.find(({ reason }) =>
+    /^(?:driver|gpu|nvidia)_/.test(reason) && reason !== "nvidia_smi_missing"
+  );
+  if (driverVersion === "" && (gpus.length > 0 || silent !== undefined)) {
+    throw new Error(`the driver does not tell its version: ${silent?.detail ?? "no answer"}`);
+  }
+  return driverVersion;
+}

@@ -25,22 +25,31 @@ export async function tarGz(entries: readonly TarEntry[]): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+type Assets = Readonly<
+  Record<string, { readonly bytes: Uint8Array; readonly digest?: string }>
+>;
+
 /** A server with one release, `b1`, whose JSON has these assets. */
-export async function releaseServer(
-  assets: Readonly<Record<string, { readonly bytes: Uint8Array; readonly digest?: string }>>,
-): Promise<FakeWeb> {
+export function releaseServer(assets: Assets): Promise<FakeWeb> {
+  return releasesServer({ b1: assets });
+}
+
+/** A server with releases by their tag. */
+export async function releasesServer(releases: Readonly<Record<string, Assets>>): Promise<FakeWeb> {
   const files: Record<string, Uint8Array | string> = {};
   const web = await fakeWeb(files);
-  for (const [name, { bytes }] of Object.entries(assets)) files[`/download/${name}`] = bytes;
-  files["/releases/tags/b1"] = JSON.stringify({
-    tag_name: "b1",
-    assets: Object.entries(assets).map(([name, { bytes, digest }]) => ({
-      name,
-      size: bytes.length,
-      digest: digest ?? `sha256:${createHash("sha256").update(bytes).digest("hex")}`,
-      browser_download_url: `${web.url}/download/${name}`,
-    })),
-  });
+  for (const [tag, assets] of Object.entries(releases)) {
+    const listed = Object.entries(assets).map(([name, { bytes, digest }]) => {
+      files[`/download/${tag}/${name}`] = bytes;
+      return {
+        name,
+        size: bytes.length,
+        digest: digest ?? `sha256:${createHash("sha256").update(bytes).digest("hex")}`,
+        browser_download_url: `${web.url}/download/${tag}/${name}`,
+      };
+    });
+    files[`/releases/tags/${tag}`] = JSON.stringify({ tag_name: tag, assets: listed });
+  }
   return web;
 }
 
