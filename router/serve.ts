@@ -16,7 +16,7 @@ import type { Attempt, UsageRecord } from "./core/request/usage_record.ts";
 import { askOf } from "./core/schedule/ask.ts";
 import type { ProfileWeights } from "./core/schedule/routing_profile.ts";
 import { type Resolved, resolveModel } from "./core/schedule/resolve.ts";
-import { type BodyLimits, readBody } from "./edge/body_reader.ts";
+import { type BodyLimits, readBody } from "./edge/body/body_reader.ts";
 import type { Keyring } from "./edge/client/keys.ts";
 import type { Reply } from "./edge/client/reply.ts";
 import { rescue, statusOf } from "./edge/client/rescue.ts";

@@ -4,7 +4,7 @@
  */
 import type { Transform } from "node:stream";
 import * as zlib from "node:zlib";
-import { createZstdFrames } from "./body_reader_frames.ts";
+import { createZstdFrames } from "./body/frames.ts";
 import { UpstreamError } from "./upstream_error.ts";
 
 export interface Inflated {

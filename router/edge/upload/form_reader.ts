@@ -5,7 +5,7 @@ import { boundaryOf } from "../../core/form/content_type.ts";
 import { FormScanner } from "../../core/form/form_scan.ts";
 import type { Form } from "../../core/form/form_request.ts";
 import { next, refuse, type Step } from "../../core/request/outcome.ts";
-import { codingOf, CODINGS_TOLD } from "../body_reader.ts";
+import { codingOf, CODINGS_TOLD } from "../body/body_reader.ts";
 import { PackedError, plainBody } from "./packed_body.ts";
 import { type Spool, SpoolError, type SpoolRoom } from "./spool.ts";
 

@@ -1,7 +1,7 @@
 /** An upload's bytes as they are read, unpacked where they came packed. */
 import type { IncomingMessage } from "node:http";
 import type { Transform } from "node:stream";
-import { type Coding, createInflater } from "../body_reader.ts";
+import { type Coding, createInflater } from "../body/body_reader.ts";
 
 /** Thrown by the bytes for what a client did. */
 export class PackedError extends Error {

@@ -2,8 +2,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Transform } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { createZstdFrames } from "./body_reader_frames.ts";
-import { declaredSize } from "./body_reader_zstd.ts";
+import { createZstdFrames } from "./frames.ts";
+import { declaredSize } from "./zstd.ts";
 
 export interface BodyLimits {
   /** As sent, compressed or not. */

@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage } from "node:http";
 import fc from "fast-check";
 import { connect, type Socket } from "node:net";
 import { constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { createZstdFrames } from "./body_reader_frames.ts";
-import { declaredSize } from "./body_reader_zstd.ts";
+import { createZstdFrames } from "./frames.ts";
+import { declaredSize } from "./zstd.ts";
 import { type BodyLimits, type BodyOutcome, readBody } from "./body_reader.ts";
 
 const LIMITS: BodyLimits = { wireBytesMax: 1_000, bodyBytesMax: 5_000 };
