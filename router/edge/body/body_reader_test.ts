@@ -230,7 +230,7 @@ Deno.test("property: readBody() reads what was packed, however it is split", asy
 
 Deno.test("readBody() does not unpack a bomb that says its size", async () => {
   const packed = Deno.readFileSync(
-    new URL("../../tests/fixtures/openai/req/bomb-80MiB-of-spaces.zst", import.meta.url),
+    new URL("../../../tests/fixtures/openai/req/bomb-80MiB-of-spaces.zst", import.meta.url),
   );
   const before = Deno.memoryUsage().rss;
   const outcome = await reading(post(packed, "zstd"), {
