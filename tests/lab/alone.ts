@@ -28,10 +28,12 @@ export type Replica = z.output<typeof replicaSchema>;
 
 export interface AloneOptions {
   readonly catalog: unknown;
-  /** Path, on the node, of what is told to be the engine. */
-  readonly engine: string;
+  /** Path, on the node, of what is told to be the engine; left out: agent.yaml names none. */
+  readonly engine?: string;
   /** Which one it is told to be. @default "sim" */
   readonly engineName?: string;
+  /** More of control.yaml. */
+  readonly control?: Readonly<Record<string, unknown>>;
   /** More of agent.yaml. */
   readonly agent?: Readonly<Record<string, unknown>>;
 }
@@ -49,14 +51,16 @@ export async function bootAlone(lab: Lab): Promise<LabNode> {
 export async function startAlone(node: LabNode, options: AloneOptions): Promise<void> {
   const engineEnv = SOURCE_ENV;
   await node.write("/etc/heddle/catalog.yaml", stringify(options.catalog), 0o600);
-  await node.write("/etc/heddle/control.yaml", stringify({ cluster: "lab" }));
+  await node.write("/etc/heddle/control.yaml", stringify({ cluster: "lab", ...options.control }));
   await node.write(
     "/etc/heddle/agent.yaml",
     stringify({
       node: node.name,
       control: ["http://127.0.0.1:7443"],
       address: node.address,
-      engines: [{ name: options.engineName ?? "sim", path: options.engine }],
+      engines: options.engine === undefined
+        ? []
+        : [{ name: options.engineName ?? "sim", path: options.engine }],
       engine_env: engineEnv,
       launcher: "systemd",
       engine_user: ENGINE_USER,
@@ -104,6 +108,7 @@ function controlUnit(): string {
   return `[Service]
 Type=exec
 ExecStart=${SOURCE}/bin/heddle-control
+ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 StateDirectory=heddle/control
 StateDirectoryMode=0700

@@ -11,9 +11,15 @@ export interface FakeWeb extends AsyncDisposable {
 /** Serves `files` by path, with ranges; a folder that has an entry ending in "/" is shown. */
 export async function fakeWeb(
   files: Readonly<Record<string, Uint8Array | string>>,
-  how: { readonly head?: boolean; readonly ranges?: boolean; readonly length?: boolean } = {},
+  how: {
+    readonly head?: boolean;
+    readonly ranges?: boolean;
+    readonly length?: boolean;
+    /** Address to listen at. @default "127.0.0.1" */
+    readonly host?: string;
+  } = {},
 ): Promise<FakeWeb> {
-  return await listening((request, response) => {
+  return await listening(how.host ?? LOOPBACK, (request, response) => {
     const path = decodeURIComponent(new URL(request.url ?? "/", "http://x").pathname);
     const found = files[path];
     if (request.method === "HEAD" && how.head === false) return void response.writeHead(405).end();
@@ -37,7 +43,7 @@ export async function fakeWeb(
 
 /** A proxy for plain HTTP, which is asked with whole URLs. */
 export async function fakeProxy(): Promise<FakeWeb> {
-  return await listening((request, response) => {
+  return await listening(LOOPBACK, (request, response) => {
     const { method, headers } = request;
     const on = forward(request.url ?? "", {
       ...(method === undefined ? {} : { method }),
@@ -51,7 +57,10 @@ export async function fakeProxy(): Promise<FakeWeb> {
   });
 }
 
+const LOOPBACK = "127.0.0.1";
+
 async function listening(
+  host: string,
   answer: Parameters<typeof createServer>[1] & object,
 ): Promise<FakeWeb> {
   const asked: string[] = [];
@@ -59,11 +68,11 @@ async function listening(
     asked.push(`${request.method} ${request.url}`);
     answer(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  await new Promise<void>((resolve) => server.listen(0, host, () => resolve()));
   const address = server.address();
   const port = address !== null && typeof address === "object" ? address.port : 0;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${host}:${port}`,
     asked,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

@@ -34,10 +34,13 @@ export function releaseServer(assets: Assets): Promise<FakeWeb> {
   return releasesServer({ b1: assets });
 }
 
-/** A server with releases by their tag. */
-export async function releasesServer(releases: Readonly<Record<string, Assets>>): Promise<FakeWeb> {
+/** A server with releases by their tag, on loopback unless `host` names another address. */
+export async function releasesServer(
+  releases: Readonly<Record<string, Assets>>,
+  host = "127.0.0.1",
+): Promise<FakeWeb> {
   const files: Record<string, Uint8Array | string> = {};
-  const web = await fakeWeb(files);
+  const web = await fakeWeb(files, { host });
   for (const [tag, assets] of Object.entries(releases)) {
     const listed = Object.entries(assets).map(([name, { bytes, digest }]) => {
       files[`/download/${tag}/${name}`] = bytes;
