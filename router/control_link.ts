@@ -78,7 +78,7 @@ export async function startControlLink(options: ControlLinkOptions): Promise<Con
       source: {
         applied: () => endpoints.watched.revision,
         replicas: () => replicaReports(endpoints),
-        models: () => loads.since(options.queue().waiting),
+        models: () => loads.since(options.queue()),
         arrived(models, others) {
           loads.reported(models);
           endpoints.setOthers(others);

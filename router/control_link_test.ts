@@ -211,6 +211,10 @@ Deno.test("a router reports how many requests missed what is promised of their m
     load = (await s.control.nextReport()).models.find(({ model }) => model === "m");
   }
   deepEqual([load.requests, load.failures, load.sloMisses], [1, 0, 1]);
+  const times = load.firstContent?.counts ?? [];
+  equal(times.reduce((sum, count) => sum + count, 0), 1, "the stream's first content");
+  ok(times.length > 1, "later than 1 ms");
+  equal(load.queued?.gold, 0);
 });
 
 Deno.test("a request for a sleeping model wakes it and is served once it is there", async () => {

@@ -349,6 +349,8 @@ export interface RouterModelLoad {
   readonly failures: number;
   /** Absent from a router that does not measure it. */
   readonly sloMisses?: number | undefined;
+  /** Waiting for room, by band. Absent from a router that does not tell. */
+  readonly queued?: Readonly<Record<"platinum" | "gold" | "silver" | "bronze", number>> | undefined;
 }
 
 export const NO_DECISIONS: Decisions = {

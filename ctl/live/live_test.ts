@@ -51,7 +51,13 @@ Deno.test("events -f: a line for each, red on a terminal that has colours, JSON 
 });
 
 const traffic = (model: string, requestsPerSecond: number) =>
-  create(ModelTrafficSchema, { model, requestsPerSecond, inFlight: 3, waiting: 1 });
+  create(ModelTrafficSchema, {
+    model,
+    requestsPerSecond,
+    inFlight: 3,
+    waiting: 1,
+    ...(requestsPerSecond === 0 ? {} : { ttftP50Ms: 80, ttftP99Ms: 912, cacheHitShare: 0.35 }),
+  });
 
 const MOMENT: Moment = {
   cluster: "lab",
@@ -90,10 +96,10 @@ Deno.test("top: the busiest first, and all of it where the screen is high enough
     formatTop(MOMENT, 40),
     `lab: 2.5 requests a second, 0 fail, 0 late; 3 in flight, 1 waiting; 1 of 2 GPUs used
 
-MODEL  READY  REQ/S  FAIL/S  LATE/S  IN FLIGHT  WAITING
-busy   1/2    2.5    0       0       3          1
-idle   1/2    0      0       0       3          1
-third  1/2    -      -       -       0          0
+MODEL  READY  REQ/S  FAIL/S  LATE/S  IN FLIGHT  WAITING  TTFT P99  CACHED
+busy   1/2    2.5    0       0       3          1        912 ms    35 %
+idle   1/2    0      0       0       3          1        -         -
+third  1/2    -      -       -       0          0        -         -
 
 NODE  STATE  GPUS USED  GPU   LOAD     MEMORY FREE
 n1    ready  1/2        97 %  12.5/64  -
@@ -127,6 +133,9 @@ Deno.test("top: machines get numbers, and null for what is not known", () => {
     slo_misses_per_second: 0,
     in_flight: 3,
     waiting: 1,
+    ttft_p50_ms: 80,
+    ttft_p99_ms: 912,
+    cache_hit_share: 0.35,
   });
   deepEqual([first?.model, first?.requests_per_second], ["busy", 2.5]);
   deepEqual(nodes.map(({ gpu_percent }) => gpu_percent), [97, null]);

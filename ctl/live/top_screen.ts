@@ -35,6 +35,8 @@ const MODEL_COLUMNS: readonly Column<ModelRow>[] = [
   { title: "LATE/S", cell: ({ traffic }) => rate(traffic?.sloMissesPerSecond) },
   { title: "IN FLIGHT", cell: ({ traffic }) => String(traffic?.inFlight ?? 0) },
   { title: "WAITING", cell: ({ traffic }) => String(traffic?.waiting ?? 0) },
+  { title: "TTFT P99", cell: ({ traffic }) => milliseconds(traffic?.ttftP99Ms) },
+  { title: "CACHED", cell: ({ traffic }) => percent(traffic?.cacheHitShare) },
 ];
 
 const NODE_COLUMNS: readonly Column<NodeView>[] = [
@@ -86,6 +88,7 @@ export function topRecord(moment: Moment) {
     slo_misses_per_second: all?.sloMissesPerSecond ?? null,
     in_flight: all?.inFlight ?? null,
     waiting: all?.waiting ?? null,
+    ...measuredOf(all),
     models: busiestModels(moment).map(({ model, traffic }) => ({
       model: model.name,
       ready_replicas: model.readyReplicas,
@@ -95,6 +98,7 @@ export function topRecord(moment: Moment) {
       slo_misses_per_second: traffic?.sloMissesPerSecond ?? null,
       in_flight: traffic?.inFlight ?? null,
       waiting: traffic?.waiting ?? null,
+      ...measuredOf(traffic),
     })),
     nodes: moment.nodes.map((node) => ({
       node: node.name,
@@ -110,6 +114,14 @@ export function topRecord(moment: Moment) {
       state: decodeReplicaState(state),
       in_flight: inFlight ?? null,
     })),
+  };
+}
+
+function measuredOf(traffic: ModelTraffic | undefined) {
+  return {
+    ttft_p50_ms: traffic?.ttftP50Ms ?? null,
+    ttft_p99_ms: traffic?.ttftP99Ms ?? null,
+    cache_hit_share: traffic?.cacheHitShare ?? null,
   };
 }
 
@@ -184,6 +196,14 @@ function load({ inventory }: NodeView): number {
 
 function rate(perSecond: number | undefined): string {
   return perSecond === undefined ? "-" : perSecond === 0 ? "0" : perSecond.toFixed(1);
+}
+
+function milliseconds(ms: number | undefined): string {
+  return ms === undefined ? "" : `${Math.round(ms)} ms`;
+}
+
+function percent(share: number | undefined): string {
+  return share === undefined ? "" : `${Math.round(share * 100)} %`;
 }
 
 function order(a: string, b: string): number {

@@ -1,4 +1,5 @@
-import { deepEqual, equal, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { eventually } from "../e2e/heddle.ts";
 import { CHROMIUM, startBrowser } from "./browser.ts";
 import { startEndpoint } from "./endpoint.ts";
 import { INJECTION, Stage } from "./stage.ts";
@@ -67,6 +68,22 @@ Deno.test({
       await go("Traffic");
       await page.getByRole("heading", { name: "By model" }).waitFor();
       await page.getByText("No router has reported").waitFor();
+      const now = async (title: string) =>
+        await page.getByRole("img", { name: title }).getAttribute("aria-label") ?? "";
+      match(await now("Time to first token"), /p50 unknown, p99 unknown$/);
+      const times = await eventually("a sample with what a router reports", async () => {
+        await stage.routerReports();
+        const label = await now("Time to first token");
+        return /p99 \d/.test(label) ? label : undefined;
+      });
+      const [p50 = 0, p99 = 0] = [...times.matchAll(/p\d+ (\d+)/g)].map(([, ms]) => Number(ms));
+      ok(p50 > 80 && p50 < 120 && p99 > 4_000 && p99 < 6_000, times);
+      match(await now("Queue by band"), /now platinum 0, gold 3, silver 0, bronze 1$/);
+      match(await now("Prompt tokens found"), /cached 75$/);
+      await page.getByRole("row", { name: /^chat .* ms 75 %$/ }).waitFor();
+      await page.getByRole("row", { name: /^nowhere .* - -$/ }).waitFor();
+      await page.getByRole("link", { name: "chat" }).click();
+      await page.getByRole("img", { name: "Queue by band" }).waitFor();
     });
 
     await t.step("keys and usage: none yet", async () => {

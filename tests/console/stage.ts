@@ -1,6 +1,9 @@
 /** A whole control with a fleet that follows a script, for a browser to look at. */
 import { create } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { bucketOf } from "@heddle/proto/first_content_times";
 import type { CommandResult } from "@heddle/proto/gen/agent";
+import { RouterService } from "@heddle/proto/gen/router";
 import {
   InventorySchema,
   ShardReportSchema,
@@ -211,6 +214,7 @@ export class Stage implements AsyncDisposable {
   readonly #options: StageOptions;
   readonly agents = new Map<string, StageAgent>();
   #control: Control | undefined;
+  #router: Client<typeof RouterService> | undefined;
 
   private constructor(site: Site, options: StageOptions) {
     this.#site = site;
@@ -263,6 +267,30 @@ export class Stage implements AsyncDisposable {
   async consolesAre(count: number): Promise<void> {
     await eventually(`${count} consoles open`, async () => {
       return await this.consoles() === count ? true : undefined;
+    });
+  }
+
+  /** What a router says that had 100 streams of "chat" since it last said so, two of them slow. */
+  async routerReports(): Promise<void> {
+    this.#router ??= createClient(
+      RouterService,
+      this.#site.connect("agents", await this.#site.issue({ role: "router", name: "r" })),
+    );
+    const counts = Array<number>(bucketOf(5_000) + 1).fill(0);
+    counts[bucketOf(100)] = 98;
+    counts[bucketOf(5_000)] = 2;
+    await this.#router.report({
+      router: "r/1",
+      routerInstance: "one",
+      applied: { term: 0n, sequence: 0n },
+      models: [{
+        model: "chat",
+        waiting: 4,
+        requests: 100,
+        firstContent: { counts },
+        queued: { gold: 3, bronze: 1 },
+        promptCache: { promptTokens: 1_000n, cachedTokens: 750n },
+      }],
     });
   }
 

@@ -25,6 +25,8 @@ export function Traffic({ live }: { readonly live: Live }) {
             <th class="number">Missed slo/s</th>
             <th class="number">In flight</th>
             <th class="number">Waiting</th>
+            <th class="number">TTFT p99</th>
+            <th class="number">Cached</th>
           </tr>
         </thead>
         <tbody>
@@ -38,6 +40,12 @@ export function Traffic({ live }: { readonly live: Live }) {
               <td class="number">{figure(sample.sloMisses)}</td>
               <td class="number">{sample.inFlight}</td>
               <td class="number">{sample.waiting}</td>
+              <td class="number">
+                {sample.ttftP99Ms === null ? "-" : `${sample.ttftP99Ms} ms`}
+              </td>
+              <td class="number">
+                {sample.cacheShare === null ? "-" : `${Math.round(sample.cacheShare * 100)} %`}
+              </td>
             </tr>
           ))}
         </tbody>

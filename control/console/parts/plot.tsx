@@ -8,7 +8,8 @@ export interface Line {
   readonly label: string;
   /** Name of a colour of the style sheet, without "--". */
   readonly colour: string;
-  readonly values: readonly number[];
+  /** Null: not known. */
+  readonly values: readonly (number | null)[];
 }
 
 export function Plot(
@@ -48,7 +49,9 @@ export function Plot(
       dark.removeEventListener("change", repaint);
     };
   }, []);
-  const newest = lines.map(({ label, values }) => `${label} ${values.at(-1) ?? 0}`).join(", ");
+  const newest = lines.map(({ label, values }) => `${label} ${values.at(-1) ?? "unknown"}`).join(
+    ", ",
+  );
   return (
     <figure class="plot">
       <figcaption>{title}</figcaption>
@@ -86,8 +89,17 @@ function optionsOf(element: HTMLElement, lines: readonly Line[]): uPlot.Options 
         label: line.label,
         stroke: colour(line.colour),
         width: 2,
-        points: { show: line.values.length < 2 },
+        points: { show: line.values.length < 2, filter: alone },
       })),
     ],
   };
+}
+
+// No line goes through a value between two unknown ones, so it gets a point.
+function alone(plot: uPlot, series: number, shown: boolean): number[] | null {
+  if (shown) return null;
+  const values = plot.data[series] ?? [];
+  const known = (index: number) => typeof values[index] === "number";
+  const points = [...values.keys()];
+  return points.filter((index) => known(index) && !known(index - 1) && !known(index + 1));
 }

@@ -39,6 +39,10 @@ export function TrafficPlots(
   if (history.atS.length === 0) {
     return <p class="quiet">No sample yet; there is one every ten seconds.</p>;
   }
+  return <Plots history={history} />;
+}
+
+function Plots({ history }: { readonly history: TrafficHistory }) {
   const { atS, requests, failures, sloMisses, inFlight, waiting } = history;
   return (
     <div class="plots">
@@ -59,12 +63,40 @@ export function TrafficPlots(
           { label: "waiting", colour: "busy", values: waiting },
         ]}
       />
+      <Plot
+        title="Time to first token of streams, ms"
+        atS={atS}
+        lines={[
+          { label: "p50", colour: "accent", values: history.ttftP50Ms },
+          { label: "p99", colour: "busy", values: history.ttftP99Ms },
+        ]}
+      />
+      <Plot
+        title="Queue by band"
+        atS={atS}
+        lines={[
+          { label: "platinum", colour: "accent", values: history.platinum },
+          { label: "gold", colour: "busy", values: history.gold },
+          { label: "silver", colour: "quiet", values: history.silver },
+          { label: "bronze", colour: "bad", values: history.bronze },
+        ]}
+      />
+      <Plot
+        title="Prompt tokens found in engines' caches, %"
+        atS={atS}
+        lines={[{ label: "cached", colour: "good", values: history.cacheShare.map(percent) }]}
+      />
     </div>
   );
 }
 
+function percent(share: number | null): number | null {
+  return share === null ? null : Math.round(share * 1_000) / 10;
+}
+
 function withSample(before: TrafficHistory, sample: TrafficSample): TrafficHistory {
-  const add = (column: readonly number[], value: number) => [...column, value].slice(-SAMPLES_MAX);
+  const add = <Value,>(column: readonly Value[], value: Value) =>
+    [...column, value].slice(-SAMPLES_MAX);
   return {
     atS: add(before.atS, sample.atS),
     requests: add(before.requests, sample.requests),
@@ -72,5 +104,12 @@ function withSample(before: TrafficHistory, sample: TrafficSample): TrafficHisto
     sloMisses: add(before.sloMisses, sample.sloMisses),
     inFlight: add(before.inFlight, sample.inFlight),
     waiting: add(before.waiting, sample.waiting),
+    platinum: add(before.platinum, sample.platinum),
+    gold: add(before.gold, sample.gold),
+    silver: add(before.silver, sample.silver),
+    bronze: add(before.bronze, sample.bronze),
+    ttftP50Ms: add(before.ttftP50Ms, sample.ttftP50Ms),
+    ttftP99Ms: add(before.ttftP99Ms, sample.ttftP99Ms),
+    cacheShare: add(before.cacheShare, sample.cacheShare),
   };
 }

@@ -31,6 +31,13 @@ async function setUp(known?: TokenHolder) {
       sloMisses: [0],
       inFlight: [0],
       waiting: [0],
+      platinum: [null],
+      gold: [null],
+      silver: [null],
+      bronze: [null],
+      ttftP50Ms: [null],
+      ttftP99Ms: [null],
+      cacheShare: [null],
     }),
     preview: () =>
       Promise.resolve({ starts: [], stops: [], kept: 1, shortages: [], incomplete: false }),

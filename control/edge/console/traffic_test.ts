@@ -1,11 +1,28 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { create } from "@bufbuild/protobuf";
+import { bucketOf } from "@heddle/proto/first_content_times";
+import { ModelLoadSchema } from "@heddle/proto/gen/router";
 import { observe } from "../../core/observing/observe.ts";
 import { modelOf, T0, world } from "../../core/testing/builders.ts";
 import { Traffic } from "./traffic.ts";
+import { waitingAt } from "./traffic_sample.ts";
 import { ALL_MODELS } from "./wire.ts";
 
 const TEN_S = 10_000;
 const WORLD = world([modelOf({ name: "a" }), modelOf({ name: "b" })]);
+
+/** What a router of today says beside the counts: all of `requests` were in one bucket. */
+function measured(requests: number, bucket: number, [prompt, cached]: readonly [bigint, bigint]) {
+  const { firstContent, promptCache } = create(ModelLoadSchema, {
+    firstContent: { counts: [...Array<number>(bucket).fill(0), requests] },
+    promptCache: { promptTokens: prompt, cachedTokens: cached },
+  });
+  return { firstContent, promptCache };
+}
+
+/** Buckets are a fifth wide. */
+const near = (found: number | null | undefined, ms: number) =>
+  typeof found === "number" && found > ms / 1.2 && found < ms * 1.2;
 
 const load = (model: string, requests: number, failures = 0) => ({
   model,
@@ -25,6 +42,50 @@ Deno.test("Traffic turns what routers report into rates, for each model and for 
   equal(traffic.latest().get(ALL_MODELS)?.requests, 6);
   traffic.sample(WORLD, T0 + 2 * TEN_S);
   deepEqual(traffic.history("a").requests, [0, 5, 0]);
+});
+
+Deno.test("Traffic adds up what several routers measured before it says a percentile or a share", () => {
+  const traffic = new Traffic();
+  traffic.sample(WORLD, T0);
+  const quick = { ...load("a", 98), ...measured(98, bucketOf(100), [900n, 90n]) };
+  const slow = { ...load("a", 2), ...measured(2, bucketOf(5_000), [100n, 60n]) };
+  traffic.reported([quick]);
+  traffic.reported([slow, { ...load("b", 1), ...measured(1, bucketOf(9), [1_000n, 0n]) }]);
+  traffic.sample(WORLD, T0 + TEN_S);
+  const a = traffic.latest().get("a");
+  ok(near(a?.ttftP50Ms, 100) && near(a?.ttftP99Ms, 5_000), JSON.stringify(a));
+  equal(a?.cacheShare, 0.15);
+  equal(traffic.latest().get(ALL_MODELS)?.cacheShare, 0.075);
+});
+
+Deno.test("Traffic does not take what nobody measured for 0", () => {
+  const traffic = new Traffic();
+  traffic.sample(WORLD, T0);
+  traffic.reported([load("a", 30), { ...load("b", 5), ...measured(0, 0, [0n, 0n]) }]);
+  traffic.sample(WORLD, T0 + TEN_S);
+  for (const name of ["a", "b", ALL_MODELS]) {
+    const sample = traffic.latest().get(name);
+    deepEqual([sample?.ttftP50Ms, sample?.ttftP99Ms, sample?.cacheShare], [null, null, null], name);
+  }
+  deepEqual(traffic.history("a").ttftP99Ms, [null, null]);
+});
+
+Deno.test("waitingAt() adds bands up, and knows none where one router that has a queue does not tell", () => {
+  const queued = { platinum: 0, gold: 2, silver: 0, bronze: 5 };
+  const said = (waiting: number, bands?: typeof queued) => ({
+    models: new Map([["a", { waiting, requests: 0, failures: 0, queued: bands }]]),
+  });
+  deepEqual(waitingAt([said(8, queued), said(2, { ...queued, bronze: 0 }), said(0)], "a"), {
+    waiting: 10,
+    platinum: 0,
+    gold: 4,
+    silver: 0,
+    bronze: 5,
+  });
+  const unknown = { platinum: null, gold: null, silver: null, bronze: null };
+  deepEqual(waitingAt([said(8, queued), said(1)], "a"), { waiting: 9, ...unknown });
+  deepEqual(waitingAt([], "a"), { waiting: 0, ...unknown });
+  equal(waitingAt([said(8, queued)], "b").gold, 0);
 });
 
 Deno.test("Traffic counts what leased routers hold and wait with", () => {

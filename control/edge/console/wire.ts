@@ -185,10 +185,22 @@ export interface TrafficSample {
   readonly sloMisses: number;
   readonly inFlight: number;
   readonly waiting: number;
+  /** Of those that wait, the ones that wait for room; null while a router does not tell. */
+  readonly platinum: number | null;
+  readonly gold: number | null;
+  readonly silver: number | null;
+  readonly bronze: number | null;
+  /** Of streams, from arrival to first content; null where none is known to have begun. */
+  readonly ttftP50Ms: number | null;
+  readonly ttftP99Ms: number | null;
+  /** Of prompt tokens, from 0 to 1; null where no engine said what its cache had. */
+  readonly cacheShare: number | null;
 }
 
 /** The last hour, a column for each field of a sample, oldest first. */
-export type TrafficHistory = Readonly<Record<keyof TrafficSample, readonly number[]>>;
+export type TrafficHistory = {
+  readonly [Field in keyof TrafficSample]: readonly TrafficSample[Field][];
+};
 
 /** Key of the collection `traffic`, and of the history, that stands for all models. */
 export const ALL_MODELS = "*";

@@ -77,5 +77,8 @@ function messageOf(model: string, { requests, failures, sloMisses, ...sample }: 
     sloMissesPerSecond: sloMisses,
     inFlight: sample.inFlight,
     waiting: sample.waiting,
+    ...(sample.ttftP50Ms === null ? {} : { ttftP50Ms: sample.ttftP50Ms }),
+    ...(sample.ttftP99Ms === null ? {} : { ttftP99Ms: sample.ttftP99Ms }),
+    ...(sample.cacheShare === null ? {} : { cacheHitShare: sample.cacheShare }),
   };
 }

@@ -25,7 +25,21 @@ async function next(follow: AsyncIterator<WatchEventsResponse>): Promise<WatchEv
 
 async function bench() {
   const events = new Map<string, EventItem>([["000000001", item("n1")], ["000000002", item("n2")]]);
-  const sample = { atS: 1, requests: 2.5, failures: 0.5, sloMisses: 0, inFlight: 7, waiting: 3 };
+  const sample = {
+    atS: 1,
+    requests: 2.5,
+    failures: 0.5,
+    sloMisses: 0,
+    inFlight: 7,
+    waiting: 3,
+    platinum: null,
+    gold: null,
+    silver: null,
+    bronze: null,
+    ttftP50Ms: 80,
+    ttftP99Ms: 900,
+    cacheShare: null,
+  };
   let leads = true;
   const listener = await Listener.start({
     roles: ["operator"],
@@ -83,4 +97,5 @@ Deno.test("LiveService tells the newest traffic, and the sum apart", async () =>
     ],
   );
   equal(all?.inFlight, 7);
+  deepEqual([all.ttftP50Ms, all.ttftP99Ms, all.cacheHitShare], [80, 900, undefined]);
 });

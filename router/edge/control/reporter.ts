@@ -3,6 +3,7 @@ import { encodeRevision, type Revision } from "@heddle/proto/revision";
 import { fromRpc } from "@heddle/proto/error_code";
 import { logger } from "@heddle/common/log";
 import { delay } from "@heddle/common/task";
+import type { Band } from "../../core/admission/band.ts";
 import type { ControlRpc } from "./control_client.ts";
 
 /** A report that takes longer is late anyway; the next one says the same and more. */
@@ -15,6 +16,12 @@ export interface ModelReport {
   readonly requests: number;
   readonly failures: number;
   readonly sloMisses: number;
+  /** Of those that wait, the ones that wait for room. */
+  readonly queued: Readonly<Record<Band, number>>;
+  readonly firstContent: readonly number[];
+  /** Of answers whose engine says how much of that it had in its cache. */
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
 }
 
 export interface ReplicaReport {
@@ -67,7 +74,17 @@ async function report(
     routerInstance: instance,
     applied: encodeRevision(source.applied()),
     replicas: source.replicas().map((replica) => ({ ...replica })),
-    models: models.map((model) => ({ ...model })),
+    models: models.map(encodeModel),
   }, { timeoutMs: REPORT_TIMEOUT_MS, signal });
   source.arrived(models, answer.others);
+}
+
+function encodeModel({ firstContent, promptTokens, cachedTokens, ...load }: ModelReport) {
+  return {
+    ...load,
+    firstContent: { counts: [...firstContent] },
+    ...(promptTokens === 0 ? {} : {
+      promptCache: { promptTokens: BigInt(promptTokens), cachedTokens: BigInt(cachedTokens) },
+    }),
+  };
 }

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/live.proto.
  */
 export const file_heddle_v1_live: GenFile = /*@__PURE__*/
-  fileDesc("ChRoZWRkbGUvdjEvbGl2ZS5wcm90bxIJaGVkZGxlLnYxIkMKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZmb2xsb3cYASABKAgSDQoFYWZ0ZXIYAiABKAQSDgoGc291cmNlGAMgASgJIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USDgoGc291cmNlGAEgASgJEiUKBmV2ZW50cxgCIAMoCzIVLmhlZGRsZS52MS5GbGVldEV2ZW50ImUKCkZsZWV0RXZlbnQSDgoGbnVtYmVyGAEgASgEEg0KBWF0X21zGAIgASgEEgwKBGtpbmQYAyABKAkSDwoHc3ViamVjdBgEIAEoCRIMCgR0ZXh0GAUgASgJEgsKA2JhZBgGIAEoCCIUChJMaXN0VHJhZmZpY1JlcXVlc3QiZAoTTGlzdFRyYWZmaWNSZXNwb25zZRInCgZtb2RlbHMYASADKAsyFy5oZWRkbGUudjEuTW9kZWxUcmFmZmljEiQKA2FsbBgCIAEoCzIXLmhlZGRsZS52MS5Nb2RlbFRyYWZmaWMimgEKDE1vZGVsVHJhZmZpYxINCgVtb2RlbBgBIAEoCRIbChNyZXF1ZXN0c19wZXJfc2Vjb25kGAIgASgBEhsKE2ZhaWx1cmVzX3Blcl9zZWNvbmQYAyABKAESHQoVc2xvX21pc3Nlc19wZXJfc2Vjb25kGAQgASgBEhEKCWluX2ZsaWdodBgFIAEoDRIPCgd3YWl0aW5nGAYgASgNMqsBCgtMaXZlU2VydmljZRJOCgtXYXRjaEV2ZW50cxIdLmhlZGRsZS52MS5XYXRjaEV2ZW50c1JlcXVlc3QaHi5oZWRkbGUudjEuV2F0Y2hFdmVudHNSZXNwb25zZTABEkwKC0xpc3RUcmFmZmljEh0uaGVkZGxlLnYxLkxpc3RUcmFmZmljUmVxdWVzdBoeLmhlZGRsZS52MS5MaXN0VHJhZmZpY1Jlc3BvbnNlYgZwcm90bzM");
+  fileDesc("ChRoZWRkbGUvdjEvbGl2ZS5wcm90bxIJaGVkZGxlLnYxIkMKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZmb2xsb3cYASABKAgSDQoFYWZ0ZXIYAiABKAQSDgoGc291cmNlGAMgASgJIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USDgoGc291cmNlGAEgASgJEiUKBmV2ZW50cxgCIAMoCzIVLmhlZGRsZS52MS5GbGVldEV2ZW50ImUKCkZsZWV0RXZlbnQSDgoGbnVtYmVyGAEgASgEEg0KBWF0X21zGAIgASgEEgwKBGtpbmQYAyABKAkSDwoHc3ViamVjdBgEIAEoCRIMCgR0ZXh0GAUgASgJEgsKA2JhZBgGIAEoCCIUChJMaXN0VHJhZmZpY1JlcXVlc3QiZAoTTGlzdFRyYWZmaWNSZXNwb25zZRInCgZtb2RlbHMYASADKAsyFy5oZWRkbGUudjEuTW9kZWxUcmFmZmljEiQKA2FsbBgCIAEoCzIXLmhlZGRsZS52MS5Nb2RlbFRyYWZmaWMioAIKDE1vZGVsVHJhZmZpYxINCgVtb2RlbBgBIAEoCRIbChNyZXF1ZXN0c19wZXJfc2Vjb25kGAIgASgBEhsKE2ZhaWx1cmVzX3Blcl9zZWNvbmQYAyABKAESHQoVc2xvX21pc3Nlc19wZXJfc2Vjb25kGAQgASgBEhEKCWluX2ZsaWdodBgFIAEoDRIPCgd3YWl0aW5nGAYgASgNEhgKC3R0ZnRfcDUwX21zGAcgASgBSACIAQESGAoLdHRmdF9wOTlfbXMYCCABKAFIAYgBARIcCg9jYWNoZV9oaXRfc2hhcmUYCSABKAFIAogBAUIOCgxfdHRmdF9wNTBfbXNCDgoMX3R0ZnRfcDk5X21zQhIKEF9jYWNoZV9oaXRfc2hhcmUyqwEKC0xpdmVTZXJ2aWNlEk4KC1dhdGNoRXZlbnRzEh0uaGVkZGxlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoeLmhlZGRsZS52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlMAESTAoLTGlzdFRyYWZmaWMSHS5oZWRkbGUudjEuTGlzdFRyYWZmaWNSZXF1ZXN0Gh4uaGVkZGxlLnYxLkxpc3RUcmFmZmljUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * @generated from message heddle.v1.WatchEventsRequest
@@ -187,6 +187,25 @@ export type ModelTraffic = Message<"heddle.v1.ModelTraffic"> & {
    * @generated from field: uint32 waiting = 6;
    */
   waiting: number;
+
+  /**
+   * Of the streams of this sample, from arrival to first content; absent where none is known.
+   *
+   * @generated from field: optional double ttft_p50_ms = 7;
+   */
+  ttftP50Ms?: number | undefined;
+
+  /**
+   * @generated from field: optional double ttft_p99_ms = 8;
+   */
+  ttftP99Ms?: number | undefined;
+
+  /**
+   * Of prompt tokens, from 0 to 1; absent where no engine said.
+   *
+   * @generated from field: optional double cache_hit_share = 9;
+   */
+  cacheHitShare?: number | undefined;
 };
 
 /**

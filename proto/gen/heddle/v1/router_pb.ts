@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/router.proto.
  */
 export const file_heddle_v1_router: GenFile = /*@__PURE__*/
-  fileDesc("ChZoZWRkbGUvdjEvcm91dGVyLnByb3RvEgloZWRkbGUudjEiTwoMV2F0Y2hSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRIWCg5yb3V0ZXJfdmVyc2lvbhgCIAEoCRIXCg9yb3V0ZXJfaW5zdGFuY2UYAyABKAki5QMKDVdhdGNoUmVzcG9uc2USJQoIcmV2aXNpb24YASABKAsyEy5oZWRkbGUudjEuUmV2aXNpb24SEAoIc25hcHNob3QYAiABKAgSFAoMc25hcHNob3RfZW5kGAMgASgIEiAKBm1vZGVscxgEIAMoCzIQLmhlZGRsZS52MS5Nb2RlbBIWCg5yZW1vdmVkX21vZGVscxgFIAMoCRImCgllbmRwb2ludHMYBiADKAsyEy5oZWRkbGUudjEuRW5kcG9pbnQSNQoRcmVtb3ZlZF9lbmRwb2ludHMYByADKAsyGi5oZWRkbGUudjEuUmVtb3ZlZEVuZHBvaW50EhUKDXNldHRsZWRfbm9kZXMYCCADKAkSDwoHc2V0dGxlZBgJIAEoCBIcCgRrZXlzGAogAygLMg4uaGVkZGxlLnYxLktleRIUCgxyZW1vdmVkX2tleXMYCyADKAkSIAoGc2NvcGVzGAwgAygLMhAuaGVkZGxlLnYxLlNjb3BlEhYKDnJlbW92ZWRfc2NvcGVzGA0gAygJEiUKBnByaWNlcxgOIAMoCzIVLmhlZGRsZS52MS5Nb2RlbFByaWNlEhYKDnJlbW92ZWRfcHJpY2VzGA8gAygJEhcKD3JlY2FsbGVkX3Njb3BlcxgQIAMoCSKNAgoFTW9kZWwSDAoEbmFtZRgBIAEoCRIPCgdhbGlhc2VzGAIgAygJEhEKCWZhbGxiYWNrcxgDIAMoCRIXCg9yb3V0aW5nX3Byb2ZpbGUYBCABKAkSDgoGcmVhc29uGAUgASgJEhAKCHdha2VhYmxlGAYgASgIEhEKCWNyZWF0ZWRfcxgHIAEoAxIYCgtzbG9fdHRmdF9tcxgIIAEoDUgAiAEBEhgKC3Nsb190cG90X21zGAkgASgNSAGIAQESDAoEYmFuZBgKIAEoCRIVCghjYXBhY2l0eRgLIAEoDUgCiAEBQg4KDF9zbG9fdHRmdF9tc0IOCgxfc2xvX3Rwb3RfbXNCCwoJX2NhcGFjaXR5IqMCCghFbmRwb2ludBISCgpyZXBsaWNhX2lkGAEgASgJEg0KBW1vZGVsGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSDAoEbm9kZRgEIAEoCRIOCgZlbmdpbmUYBSABKAkSDwoHcHJvZmlsZRgGIAEoCRITCgtzZXJ2ZWRfbmFtZRgHIAEoCRIPCgdhcGlfa2V5GAggASgJEg4KBndlaWdodBgJIAEoDRIQCghwcmlvcml0eRgKIAEoBRIQCghkcmFpbmluZxgLIAEoCBIaCg1tYXhfbW9kZWxfbGVuGAwgASgNSACIAQESEAoIZGVncmFkZWQYDSABKAgSDAoEZ3B1cxgOIAEoDRIMCgRwb29sGA8gASgJQhAKDl9tYXhfbW9kZWxfbGVuIlcKD1JlbW92ZWRFbmRwb2ludBISCgpyZXBsaWNhX2lkGAEgASgJEjAKBnJlYXNvbhgCIAEoDjIgLmhlZGRsZS52MS5FbmRwb2ludFJlbW92YWxSZWFzb24irgEKDVJlcG9ydFJlcXVlc3QSDgoGcm91dGVyGAEgASgJEhcKD3JvdXRlcl9pbnN0YW5jZRgCIAEoCRIkCgdhcHBsaWVkGAMgASgLMhMuaGVkZGxlLnYxLlJldmlzaW9uEigKCHJlcGxpY2FzGAQgAygLMhYuaGVkZGxlLnYxLlJlcGxpY2FMb2FkEiQKBm1vZGVscxgFIAMoCzIULmhlZGRsZS52MS5Nb2RlbExvYWQiTQoLUmVwbGljYUxvYWQSEgoKcmVwbGljYV9pZBgBIAEoCRIRCglpbl9mbGlnaHQYAiABKA0SFwoPcmVzZXJ2ZWRfdG9rZW5zGAMgASgNIncKCU1vZGVsTG9hZBINCgVtb2RlbBgBIAEoCRIPCgd3YWl0aW5nGAIgASgNEhAKCHJlcXVlc3RzGAMgASgNEhAKCGZhaWx1cmVzGAQgASgNEhcKCnNsb19taXNzZXMYBSABKA1IAIgBAUINCgtfc2xvX21pc3NlcyJKCg5SZXBvcnRSZXNwb25zZRIQCghsZWFzZV9tcxgBIAEoDRImCgZvdGhlcnMYAiADKAsyFi5oZWRkbGUudjEuUmVwbGljYUxvYWQiLAoLV2FrZVJlcXVlc3QSDgoGcm91dGVyGAEgASgJEg0KBW1vZGVsGAIgASgJIkAKDFdha2VSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCBIOCgZyZWFzb24YAiABKAkSDgoGZGV0YWlsGAMgASgJIo8BCgxTaGFyZVJlcXVlc3QSDgoGcm91dGVyGAEgASgJEhcKD3JvdXRlcl9pbnN0YW5jZRgCIAEoCRInCgdkZW1hbmRzGAMgAygLMhYuaGVkZGxlLnYxLlNoYXJlRGVtYW5kEgwKBGNhbGwYBCABKAQSEQoJaW5fZmxpZ2h0GAUgAygEEgwKBGxvc3QYBiADKAQingEKC1NoYXJlRGVtYW5kEhAKCHNjb3BlX2lkGAEgASgJEiwKCWRpbWVuc2lvbhgCIAEoDjIZLmhlZGRsZS52MS5TaGFyZURpbWVuc2lvbhIOCgZ3YW50ZWQYAyABKAESDAoEaGVsZBgEIAEoARIOCgZjcmVkaXQYBSABKAESEAoIcmV0dXJuZWQYBiABKAESDwoHbWlzc2luZxgHIAEoASJHCg1TaGFyZVJlc3BvbnNlEiUKBmdyYW50cxgBIAMoCzIVLmhlZGRsZS52MS5TaGFyZUdyYW50Eg8KB3JvdXRlcnMYAiABKA0iwAEKClNoYXJlR3JhbnQSEAoIc2NvcGVfaWQYASABKAkSLAoJZGltZW5zaW9uGAIgASgOMhkuaGVkZGxlLnYxLlNoYXJlRGltZW5zaW9uEg0KBXNoYXJlGAMgASgBEg4KBmNyZWRpdBgEIAEoARITCgt2YWxpZGl0eV9tcxgFIAEoDRIjChZidWRnZXRfcmVtYWluaW5nX21pY3JvGAYgASgDSACIAQFCGQoXX2J1ZGdldF9yZW1haW5pbmdfbWljcm8iTQoSUmVjb3JkVXNhZ2VSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRInCgdyZWNvcmRzGAIgAygLMhYuaGVkZGxlLnYxLlVzYWdlUmVjb3JkIikKE1JlY29yZFVzYWdlUmVzcG9uc2USEgoKZHVwbGljYXRlcxgBIAEoDSJGChJHZXRPd25Vc2FnZVJlcXVlc3QSDgoGcm91dGVyGAEgASgJEg4KBmtleV9pZBgCIAEoCRIQCghzaW5jZV9tcxgDIAEoBCJjChNHZXRPd25Vc2FnZVJlc3BvbnNlEiEKBHJvd3MYASADKAsyEy5oZWRkbGUudjEuVXNhZ2VSb3cSKQoGbGltaXRzGAIgAygLMhkuaGVkZGxlLnYxLkVmZmVjdGl2ZUxpbWl0KqsBChVFbmRwb2ludFJlbW92YWxSZWFzb24SJwojRU5EUE9JTlRfUkVNT1ZBTF9SRUFTT05fVU5TUEVDSUZJRUQQABIjCh9FTkRQT0lOVF9SRU1PVkFMX1JFQVNPTl9TVE9QUEVEEAESIgoeRU5EUE9JTlRfUkVNT1ZBTF9SRUFTT05fRkFJTEVEEAISIAocRU5EUE9JTlRfUkVNT1ZBTF9SRUFTT05fTE9TVBADKosBCg5TaGFyZURpbWVuc2lvbhIfChtTSEFSRV9ESU1FTlNJT05fVU5TUEVDSUZJRUQQABIcChhTSEFSRV9ESU1FTlNJT05fUkVRVUVTVFMQARIaChZTSEFSRV9ESU1FTlNJT05fVE9LRU5TEAISHgoaU0hBUkVfRElNRU5TSU9OX0NPTkNVUlJFTlQQAzKdAwoNUm91dGVyU2VydmljZRI8CgVXYXRjaBIXLmhlZGRsZS52MS5XYXRjaFJlcXVlc3QaGC5oZWRkbGUudjEuV2F0Y2hSZXNwb25zZTABEj0KBlJlcG9ydBIYLmhlZGRsZS52MS5SZXBvcnRSZXF1ZXN0GhkuaGVkZGxlLnYxLlJlcG9ydFJlc3BvbnNlEjcKBFdha2USFi5oZWRkbGUudjEuV2FrZVJlcXVlc3QaFy5oZWRkbGUudjEuV2FrZVJlc3BvbnNlEjoKBVNoYXJlEhcuaGVkZGxlLnYxLlNoYXJlUmVxdWVzdBoYLmhlZGRsZS52MS5TaGFyZVJlc3BvbnNlEkwKC1JlY29yZFVzYWdlEh0uaGVkZGxlLnYxLlJlY29yZFVzYWdlUmVxdWVzdBoeLmhlZGRsZS52MS5SZWNvcmRVc2FnZVJlc3BvbnNlEkwKC0dldE93blVzYWdlEh0uaGVkZGxlLnYxLkdldE93blVzYWdlUmVxdWVzdBoeLmhlZGRsZS52MS5HZXRPd25Vc2FnZVJlc3BvbnNlYgZwcm90bzM", [file_heddle_v1_tenancy, file_heddle_v1_types]);
+  fileDesc("ChZoZWRkbGUvdjEvcm91dGVyLnByb3RvEgloZWRkbGUudjEiTwoMV2F0Y2hSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRIWCg5yb3V0ZXJfdmVyc2lvbhgCIAEoCRIXCg9yb3V0ZXJfaW5zdGFuY2UYAyABKAki5QMKDVdhdGNoUmVzcG9uc2USJQoIcmV2aXNpb24YASABKAsyEy5oZWRkbGUudjEuUmV2aXNpb24SEAoIc25hcHNob3QYAiABKAgSFAoMc25hcHNob3RfZW5kGAMgASgIEiAKBm1vZGVscxgEIAMoCzIQLmhlZGRsZS52MS5Nb2RlbBIWCg5yZW1vdmVkX21vZGVscxgFIAMoCRImCgllbmRwb2ludHMYBiADKAsyEy5oZWRkbGUudjEuRW5kcG9pbnQSNQoRcmVtb3ZlZF9lbmRwb2ludHMYByADKAsyGi5oZWRkbGUudjEuUmVtb3ZlZEVuZHBvaW50EhUKDXNldHRsZWRfbm9kZXMYCCADKAkSDwoHc2V0dGxlZBgJIAEoCBIcCgRrZXlzGAogAygLMg4uaGVkZGxlLnYxLktleRIUCgxyZW1vdmVkX2tleXMYCyADKAkSIAoGc2NvcGVzGAwgAygLMhAuaGVkZGxlLnYxLlNjb3BlEhYKDnJlbW92ZWRfc2NvcGVzGA0gAygJEiUKBnByaWNlcxgOIAMoCzIVLmhlZGRsZS52MS5Nb2RlbFByaWNlEhYKDnJlbW92ZWRfcHJpY2VzGA8gAygJEhcKD3JlY2FsbGVkX3Njb3BlcxgQIAMoCSKNAgoFTW9kZWwSDAoEbmFtZRgBIAEoCRIPCgdhbGlhc2VzGAIgAygJEhEKCWZhbGxiYWNrcxgDIAMoCRIXCg9yb3V0aW5nX3Byb2ZpbGUYBCABKAkSDgoGcmVhc29uGAUgASgJEhAKCHdha2VhYmxlGAYgASgIEhEKCWNyZWF0ZWRfcxgHIAEoAxIYCgtzbG9fdHRmdF9tcxgIIAEoDUgAiAEBEhgKC3Nsb190cG90X21zGAkgASgNSAGIAQESDAoEYmFuZBgKIAEoCRIVCghjYXBhY2l0eRgLIAEoDUgCiAEBQg4KDF9zbG9fdHRmdF9tc0IOCgxfc2xvX3Rwb3RfbXNCCwoJX2NhcGFjaXR5IqMCCghFbmRwb2ludBISCgpyZXBsaWNhX2lkGAEgASgJEg0KBW1vZGVsGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSDAoEbm9kZRgEIAEoCRIOCgZlbmdpbmUYBSABKAkSDwoHcHJvZmlsZRgGIAEoCRITCgtzZXJ2ZWRfbmFtZRgHIAEoCRIPCgdhcGlfa2V5GAggASgJEg4KBndlaWdodBgJIAEoDRIQCghwcmlvcml0eRgKIAEoBRIQCghkcmFpbmluZxgLIAEoCBIaCg1tYXhfbW9kZWxfbGVuGAwgASgNSACIAQESEAoIZGVncmFkZWQYDSABKAgSDAoEZ3B1cxgOIAEoDRIMCgRwb29sGA8gASgJQhAKDl9tYXhfbW9kZWxfbGVuIlcKD1JlbW92ZWRFbmRwb2ludBISCgpyZXBsaWNhX2lkGAEgASgJEjAKBnJlYXNvbhgCIAEoDjIgLmhlZGRsZS52MS5FbmRwb2ludFJlbW92YWxSZWFzb24irgEKDVJlcG9ydFJlcXVlc3QSDgoGcm91dGVyGAEgASgJEhcKD3JvdXRlcl9pbnN0YW5jZRgCIAEoCRIkCgdhcHBsaWVkGAMgASgLMhMuaGVkZGxlLnYxLlJldmlzaW9uEigKCHJlcGxpY2FzGAQgAygLMhYuaGVkZGxlLnYxLlJlcGxpY2FMb2FkEiQKBm1vZGVscxgFIAMoCzIULmhlZGRsZS52MS5Nb2RlbExvYWQiTQoLUmVwbGljYUxvYWQSEgoKcmVwbGljYV9pZBgBIAEoCRIRCglpbl9mbGlnaHQYAiABKA0SFwoPcmVzZXJ2ZWRfdG9rZW5zGAMgASgNIoMCCglNb2RlbExvYWQSDQoFbW9kZWwYASABKAkSDwoHd2FpdGluZxgCIAEoDRIQCghyZXF1ZXN0cxgDIAEoDRIQCghmYWlsdXJlcxgEIAEoDRIXCgpzbG9fbWlzc2VzGAUgASgNSACIAQESMwoNZmlyc3RfY29udGVudBgGIAEoCzIcLmhlZGRsZS52MS5GaXJzdENvbnRlbnRUaW1lcxInCgZxdWV1ZWQYByABKAsyFy5oZWRkbGUudjEuUXVldWVkQnlCYW5kEiwKDHByb21wdF9jYWNoZRgIIAEoCzIWLmhlZGRsZS52MS5Qcm9tcHRDYWNoZUINCgtfc2xvX21pc3NlcyIjChFGaXJzdENvbnRlbnRUaW1lcxIOCgZjb3VudHMYASADKA0iTgoMUXVldWVkQnlCYW5kEhAKCHBsYXRpbnVtGAEgASgNEgwKBGdvbGQYAiABKA0SDgoGc2lsdmVyGAMgASgNEg4KBmJyb256ZRgEIAEoDSI7CgtQcm9tcHRDYWNoZRIVCg1wcm9tcHRfdG9rZW5zGAEgASgEEhUKDWNhY2hlZF90b2tlbnMYAiABKAQiSgoOUmVwb3J0UmVzcG9uc2USEAoIbGVhc2VfbXMYASABKA0SJgoGb3RoZXJzGAIgAygLMhYuaGVkZGxlLnYxLlJlcGxpY2FMb2FkIiwKC1dha2VSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRINCgVtb2RlbBgCIAEoCSJACgxXYWtlUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgSDgoGcmVhc29uGAIgASgJEg4KBmRldGFpbBgDIAEoCSKPAQoMU2hhcmVSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRIXCg9yb3V0ZXJfaW5zdGFuY2UYAiABKAkSJwoHZGVtYW5kcxgDIAMoCzIWLmhlZGRsZS52MS5TaGFyZURlbWFuZBIMCgRjYWxsGAQgASgEEhEKCWluX2ZsaWdodBgFIAMoBBIMCgRsb3N0GAYgAygEIp4BCgtTaGFyZURlbWFuZBIQCghzY29wZV9pZBgBIAEoCRIsCglkaW1lbnNpb24YAiABKA4yGS5oZWRkbGUudjEuU2hhcmVEaW1lbnNpb24SDgoGd2FudGVkGAMgASgBEgwKBGhlbGQYBCABKAESDgoGY3JlZGl0GAUgASgBEhAKCHJldHVybmVkGAYgASgBEg8KB21pc3NpbmcYByABKAEiRwoNU2hhcmVSZXNwb25zZRIlCgZncmFudHMYASADKAsyFS5oZWRkbGUudjEuU2hhcmVHcmFudBIPCgdyb3V0ZXJzGAIgASgNIsABCgpTaGFyZUdyYW50EhAKCHNjb3BlX2lkGAEgASgJEiwKCWRpbWVuc2lvbhgCIAEoDjIZLmhlZGRsZS52MS5TaGFyZURpbWVuc2lvbhINCgVzaGFyZRgDIAEoARIOCgZjcmVkaXQYBCABKAESEwoLdmFsaWRpdHlfbXMYBSABKA0SIwoWYnVkZ2V0X3JlbWFpbmluZ19taWNybxgGIAEoA0gAiAEBQhkKF19idWRnZXRfcmVtYWluaW5nX21pY3JvIk0KElJlY29yZFVzYWdlUmVxdWVzdBIOCgZyb3V0ZXIYASABKAkSJwoHcmVjb3JkcxgCIAMoCzIWLmhlZGRsZS52MS5Vc2FnZVJlY29yZCIpChNSZWNvcmRVc2FnZVJlc3BvbnNlEhIKCmR1cGxpY2F0ZXMYASABKA0iRgoSR2V0T3duVXNhZ2VSZXF1ZXN0Eg4KBnJvdXRlchgBIAEoCRIOCgZrZXlfaWQYAiABKAkSEAoIc2luY2VfbXMYAyABKAQiYwoTR2V0T3duVXNhZ2VSZXNwb25zZRIhCgRyb3dzGAEgAygLMhMuaGVkZGxlLnYxLlVzYWdlUm93EikKBmxpbWl0cxgCIAMoCzIZLmhlZGRsZS52MS5FZmZlY3RpdmVMaW1pdCqrAQoVRW5kcG9pbnRSZW1vdmFsUmVhc29uEicKI0VORFBPSU5UX1JFTU9WQUxfUkVBU09OX1VOU1BFQ0lGSUVEEAASIwofRU5EUE9JTlRfUkVNT1ZBTF9SRUFTT05fU1RPUFBFRBABEiIKHkVORFBPSU5UX1JFTU9WQUxfUkVBU09OX0ZBSUxFRBACEiAKHEVORFBPSU5UX1JFTU9WQUxfUkVBU09OX0xPU1QQAyqLAQoOU2hhcmVEaW1lbnNpb24SHwobU0hBUkVfRElNRU5TSU9OX1VOU1BFQ0lGSUVEEAASHAoYU0hBUkVfRElNRU5TSU9OX1JFUVVFU1RTEAESGgoWU0hBUkVfRElNRU5TSU9OX1RPS0VOUxACEh4KGlNIQVJFX0RJTUVOU0lPTl9DT05DVVJSRU5UEAMynQMKDVJvdXRlclNlcnZpY2USPAoFV2F0Y2gSFy5oZWRkbGUudjEuV2F0Y2hSZXF1ZXN0GhguaGVkZGxlLnYxLldhdGNoUmVzcG9uc2UwARI9CgZSZXBvcnQSGC5oZWRkbGUudjEuUmVwb3J0UmVxdWVzdBoZLmhlZGRsZS52MS5SZXBvcnRSZXNwb25zZRI3CgRXYWtlEhYuaGVkZGxlLnYxLldha2VSZXF1ZXN0GhcuaGVkZGxlLnYxLldha2VSZXNwb25zZRI6CgVTaGFyZRIXLmhlZGRsZS52MS5TaGFyZVJlcXVlc3QaGC5oZWRkbGUudjEuU2hhcmVSZXNwb25zZRJMCgtSZWNvcmRVc2FnZRIdLmhlZGRsZS52MS5SZWNvcmRVc2FnZVJlcXVlc3QaHi5oZWRkbGUudjEuUmVjb3JkVXNhZ2VSZXNwb25zZRJMCgtHZXRPd25Vc2FnZRIdLmhlZGRsZS52MS5HZXRPd25Vc2FnZVJlcXVlc3QaHi5oZWRkbGUudjEuR2V0T3duVXNhZ2VSZXNwb25zZWIGcHJvdG8z", [file_heddle_v1_tenancy, file_heddle_v1_types]);
 
 /**
  * @generated from message heddle.v1.WatchRequest
@@ -469,6 +469,28 @@ export type ModelLoad = Message<"heddle.v1.ModelLoad"> & {
    * @generated from field: optional uint32 slo_misses = 5;
    */
   sloMisses?: number | undefined;
+
+  /**
+   * Of streams since the last report. Absent from a router that does not tell.
+   *
+   * @generated from field: heddle.v1.FirstContentTimes first_content = 6;
+   */
+  firstContent?: FirstContentTimes | undefined;
+
+  /**
+   * Now. What is held for a model that sleeps is in `waiting` only. Absent from a router that does not
+   * tell.
+   *
+   * @generated from field: heddle.v1.QueuedByBand queued = 7;
+   */
+  queued?: QueuedByBand | undefined;
+
+  /**
+   * Since the last report. Absent from a router that does not tell, and where no engine did.
+   *
+   * @generated from field: heddle.v1.PromptCache prompt_cache = 8;
+   */
+  promptCache?: PromptCache | undefined;
 };
 
 /**
@@ -477,6 +499,88 @@ export type ModelLoad = Message<"heddle.v1.ModelLoad"> & {
  */
 export const ModelLoadSchema: GenMessage<ModelLoad> = /*@__PURE__*/
   messageDesc(file_heddle_v1_router, 7);
+
+/**
+ * From a request's arrival to the first content of its stream.
+ *
+ * @generated from message heddle.v1.FirstContentTimes
+ */
+export type FirstContentTimes = Message<"heddle.v1.FirstContentTimes"> & {
+  /**
+   * How many took how long: at index 0 up to 1 ms, at index i more than 2^((i-1)/4) and up to 2^(i/4)
+   * ms, at index 80, the last, everything longer. Zeros at the end are left out.
+   *
+   * @generated from field: repeated uint32 counts = 1;
+   */
+  counts: number[];
+};
+
+/**
+ * Describes the message heddle.v1.FirstContentTimes.
+ * Use `create(FirstContentTimesSchema)` to create a new message.
+ */
+export const FirstContentTimesSchema: GenMessage<FirstContentTimes> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 8);
+
+/**
+ * Requests that wait for room.
+ *
+ * @generated from message heddle.v1.QueuedByBand
+ */
+export type QueuedByBand = Message<"heddle.v1.QueuedByBand"> & {
+  /**
+   * @generated from field: uint32 platinum = 1;
+   */
+  platinum: number;
+
+  /**
+   * @generated from field: uint32 gold = 2;
+   */
+  gold: number;
+
+  /**
+   * @generated from field: uint32 silver = 3;
+   */
+  silver: number;
+
+  /**
+   * @generated from field: uint32 bronze = 4;
+   */
+  bronze: number;
+};
+
+/**
+ * Describes the message heddle.v1.QueuedByBand.
+ * Use `create(QueuedByBandSchema)` to create a new message.
+ */
+export const QueuedByBandSchema: GenMessage<QueuedByBand> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 9);
+
+/**
+ * Of answers whose engine says how much of the prompt it had in its cache; others are not counted.
+ *
+ * @generated from message heddle.v1.PromptCache
+ */
+export type PromptCache = Message<"heddle.v1.PromptCache"> & {
+  /**
+   * @generated from field: uint64 prompt_tokens = 1;
+   */
+  promptTokens: bigint;
+
+  /**
+   * A part of them.
+   *
+   * @generated from field: uint64 cached_tokens = 2;
+   */
+  cachedTokens: bigint;
+};
+
+/**
+ * Describes the message heddle.v1.PromptCache.
+ * Use `create(PromptCacheSchema)` to create a new message.
+ */
+export const PromptCacheSchema: GenMessage<PromptCache> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_router, 10);
 
 /**
  * @generated from message heddle.v1.ReportResponse
@@ -502,7 +606,7 @@ export type ReportResponse = Message<"heddle.v1.ReportResponse"> & {
  * Use `create(ReportResponseSchema)` to create a new message.
  */
 export const ReportResponseSchema: GenMessage<ReportResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 8);
+  messageDesc(file_heddle_v1_router, 11);
 
 /**
  * @generated from message heddle.v1.WakeRequest
@@ -524,7 +628,7 @@ export type WakeRequest = Message<"heddle.v1.WakeRequest"> & {
  * Use `create(WakeRequestSchema)` to create a new message.
  */
 export const WakeRequestSchema: GenMessage<WakeRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 9);
+  messageDesc(file_heddle_v1_router, 12);
 
 /**
  * @generated from message heddle.v1.WakeResponse
@@ -555,7 +659,7 @@ export type WakeResponse = Message<"heddle.v1.WakeResponse"> & {
  * Use `create(WakeResponseSchema)` to create a new message.
  */
 export const WakeResponseSchema: GenMessage<WakeResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 10);
+  messageDesc(file_heddle_v1_router, 13);
 
 /**
  * @generated from message heddle.v1.ShareRequest
@@ -609,7 +713,7 @@ export type ShareRequest = Message<"heddle.v1.ShareRequest"> & {
  * Use `create(ShareRequestSchema)` to create a new message.
  */
 export const ShareRequestSchema: GenMessage<ShareRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 11);
+  messageDesc(file_heddle_v1_router, 14);
 
 /**
  * @generated from message heddle.v1.ShareDemand
@@ -667,7 +771,7 @@ export type ShareDemand = Message<"heddle.v1.ShareDemand"> & {
  * Use `create(ShareDemandSchema)` to create a new message.
  */
 export const ShareDemandSchema: GenMessage<ShareDemand> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 12);
+  messageDesc(file_heddle_v1_router, 15);
 
 /**
  * @generated from message heddle.v1.ShareResponse
@@ -691,7 +795,7 @@ export type ShareResponse = Message<"heddle.v1.ShareResponse"> & {
  * Use `create(ShareResponseSchema)` to create a new message.
  */
 export const ShareResponseSchema: GenMessage<ShareResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 13);
+  messageDesc(file_heddle_v1_router, 16);
 
 /**
  * Answers each demand.
@@ -745,7 +849,7 @@ export type ShareGrant = Message<"heddle.v1.ShareGrant"> & {
  * Use `create(ShareGrantSchema)` to create a new message.
  */
 export const ShareGrantSchema: GenMessage<ShareGrant> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 14);
+  messageDesc(file_heddle_v1_router, 17);
 
 /**
  * @generated from message heddle.v1.RecordUsageRequest
@@ -769,7 +873,7 @@ export type RecordUsageRequest = Message<"heddle.v1.RecordUsageRequest"> & {
  * Use `create(RecordUsageRequestSchema)` to create a new message.
  */
 export const RecordUsageRequestSchema: GenMessage<RecordUsageRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 15);
+  messageDesc(file_heddle_v1_router, 18);
 
 /**
  * @generated from message heddle.v1.RecordUsageResponse
@@ -788,7 +892,7 @@ export type RecordUsageResponse = Message<"heddle.v1.RecordUsageResponse"> & {
  * Use `create(RecordUsageResponseSchema)` to create a new message.
  */
 export const RecordUsageResponseSchema: GenMessage<RecordUsageResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 16);
+  messageDesc(file_heddle_v1_router, 19);
 
 /**
  * @generated from message heddle.v1.GetOwnUsageRequest
@@ -817,7 +921,7 @@ export type GetOwnUsageRequest = Message<"heddle.v1.GetOwnUsageRequest"> & {
  * Use `create(GetOwnUsageRequestSchema)` to create a new message.
  */
 export const GetOwnUsageRequestSchema: GenMessage<GetOwnUsageRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 17);
+  messageDesc(file_heddle_v1_router, 20);
 
 /**
  * @generated from message heddle.v1.GetOwnUsageResponse
@@ -843,7 +947,7 @@ export type GetOwnUsageResponse = Message<"heddle.v1.GetOwnUsageResponse"> & {
  * Use `create(GetOwnUsageResponseSchema)` to create a new message.
  */
 export const GetOwnUsageResponseSchema: GenMessage<GetOwnUsageResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_router, 18);
+  messageDesc(file_heddle_v1_router, 21);
 
 /**
  * @generated from enum heddle.v1.EndpointRemovalReason
