@@ -20,6 +20,11 @@ export function figure(value: number): string {
   return value.toFixed(value >= 10 ? 1 : 2);
 }
 
+/** 912 ms, 1.25 s, 14.0 s. */
+export function latency(ms: number): string {
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${figure(ms / 1_000)} s`;
+}
+
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -4,7 +4,7 @@ import type { Live } from "../follow.ts";
 import { State } from "../parts/state.tsx";
 import { TrafficPlots } from "../parts/traffic_plots.tsx";
 import { hrefOf } from "../route.ts";
-import { byName, duration, figure } from "../words.ts";
+import { byName, duration, figure, latency } from "../words.ts";
 
 export function Traffic({ live }: { readonly live: Live }) {
   const models = [...live.traffic].filter(([name]) => name !== ALL_MODELS)
@@ -41,7 +41,7 @@ export function Traffic({ live }: { readonly live: Live }) {
               <td class="number">{sample.inFlight}</td>
               <td class="number">{sample.waiting}</td>
               <td class="number">
-                {sample.ttftP99Ms === null ? "-" : `${sample.ttftP99Ms} ms`}
+                {sample.ttftP99Ms === null ? "-" : latency(sample.ttftP99Ms)}
               </td>
               <td class="number">
                 {sample.cacheShare === null ? "-" : `${Math.round(sample.cacheShare * 100)} %`}

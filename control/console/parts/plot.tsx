@@ -4,6 +4,9 @@ import uPlot from "uplot";
 
 const HEIGHT_PX = 180;
 
+/** Beside the axis there is room for six characters or so. */
+const TICK = new Intl.NumberFormat(undefined, { notation: "compact", maximumSignificantDigits: 4 });
+
 export interface Line {
   readonly label: string;
   /** Name of a colour of the style sheet, without "--". */
@@ -82,7 +85,7 @@ function optionsOf(element: HTMLElement, lines: readonly Line[]): uPlot.Options 
     height: HEIGHT_PX,
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_plot, _min, max) => [0, max <= 0 ? 1 : max * 1.1] } },
-    axes: [axis, { ...axis, size: 46 }],
+    axes: [axis, { ...axis, size: 54, values: (_plot, ticks) => ticks.map(TICK.format) }],
     series: [
       {},
       ...lines.map((line) => ({

@@ -64,11 +64,11 @@ function Plots({ history }: { readonly history: TrafficHistory }) {
         ]}
       />
       <Plot
-        title="Time to first token of streams, ms"
+        title="Time to first token of streams, s"
         atS={atS}
         lines={[
-          { label: "p50", colour: "accent", values: history.ttftP50Ms },
-          { label: "p99", colour: "busy", values: history.ttftP99Ms },
+          { label: "p50", colour: "accent", values: history.ttftP50Ms.map(seconds) },
+          { label: "p99", colour: "busy", values: history.ttftP99Ms.map(seconds) },
         ]}
       />
       <Plot
@@ -88,6 +88,10 @@ function Plots({ history }: { readonly history: TrafficHistory }) {
       />
     </div>
   );
+}
+
+function seconds(ms: number | null): number | null {
+  return ms === null ? null : ms / 1_000;
 }
 
 function percent(share: number | null): number | null {
