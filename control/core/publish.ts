@@ -161,7 +161,7 @@ function removedOf(
     if (reason !== undefined) removed.set(id, reason);
   }
   for (const [id, engine] of world.attached) {
-    const reason = endpoints.has(id) ? undefined : attachedRemoval(engine, now);
+    const reason = endpoints.has(id) ? undefined : attachedRemoval(world, engine, now);
     if (reason !== undefined) removed.set(id, reason);
   }
   return removed;

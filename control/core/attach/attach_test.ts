@@ -292,6 +292,17 @@ Deno.test("a control that starts says that all is settled only after engines cou
   equal(settled(closed, 0), true);
 });
 
+Deno.test("a control that starts takes no engine from routers that it has yet to ask", () => {
+  const told = (at: World, now: number) => publish(at, now).published.removed.get(ID);
+  const claims = observe(world(), claimed(), 1);
+  equal(told(claims, 1), undefined);
+  equal(told(proved(claims, 2), 2), undefined);
+  // What it knows to be gone it says.
+  equal(told(observe(world(), claimed({ state: "assembling" }), 1), 1), "stopped");
+  const moved = observe(proved(claims, 2), claimed({ enginePort: 8001 }), 3);
+  equal(told(moved, 3), "stopped");
+});
+
 Deno.test("a renewal that changes nothing asks for no pass", () => {
   const it = served(0);
   equal(matters(it, claimed(), 1), false);

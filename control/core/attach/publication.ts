@@ -137,11 +137,18 @@ export function attachedEndpoints(
   return endpoints;
 }
 
-/** Why an attached engine is no endpoint; undefined for one that nobody is shown any more. */
-export function attachedRemoval(engine: AttachedEngine, now: EpochMs): RemovalReason | undefined {
+/**
+ * Why an attached engine is no endpoint; undefined for one that nobody is shown any more, and for one
+ * that this control has never asked: routers may have it from the control that was before.
+ */
+export function attachedRemoval(
+  world: World,
+  engine: AttachedEngine,
+  now: EpochMs,
+): RemovalReason | undefined {
   const { state, since } = attachedStanding(engine, now);
-  if (state !== "lost") return "stopped";
-  return now < since + SHOWN_LOST_MS ? "lost" : undefined;
+  if (state === "lost") return now < since + SHOWN_LOST_MS ? "lost" : undefined;
+  return engine.proof === undefined && proofPending(world, engine, now) ? undefined : "stopped";
 }
 
 /** What control should ask an engine now; undefined when there is nothing to ask. */
