@@ -17,8 +17,13 @@ Deno.test("control survives random faults in random clusters, and ends with what
   equal(outcome.runs >= RUNS_MIN, true, `${outcome.runs} runs in ${BUDGET_MS} ms`);
 });
 
+/** Whatever is drawn, some of these seeds live through much. */
+const SEEDS = Array.from({ length: 30 }, (_, index) => index + 1);
+const LINES_MIN = 100;
+
 Deno.test("a simulation with the same seed is the same run", () => {
-  const [once, again] = [liveThrough(11, 20), liveThrough(11, 20)];
-  equal(once.trace.length > 50, true, `${once.trace.length} lines`);
+  const seed = SEEDS.find((each) => liveThrough(each, 20).trace.length > LINES_MIN);
+  equal(seed !== undefined, true, `no seed has more than ${LINES_MIN} lines`);
+  const [once, again] = [liveThrough(seed ?? 1, 20), liveThrough(seed ?? 1, 20)];
   equal(once.trace.join("\n"), again.trace.join("\n"));
 });
