@@ -1,10 +1,11 @@
 /** A real uv, where HEDDLE_TEST_UV names one, and wheels that the test makes. */
-import { equal, match, ok, rejects } from "node:assert/strict";
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { decodeInstallRequest, InstallError } from "../../core/install/install_documents.ts";
 import { installVenv } from "./install_venv.ts";
 
+const PROGRAM = fileURLToPath(new URL("../../../bin/heddle-install", import.meta.url));
 const SHIM = fileURLToPath(new URL("../../../bin/heddle-shim", import.meta.url));
 const uv = Deno.env.get("HEDDLE_TEST_UV");
 
@@ -42,6 +43,57 @@ Deno.test("installVenv() says where uv is missing", async () => {
     await rejects(
       installVenv(request(into, "/nowhere/wheels", { uv: "/nowhere/uv" }), how),
       (error: unknown) => error instanceof InstallError && error.reason === "uv_missing",
+    );
+  } finally {
+    await Deno.remove(into, { recursive: true });
+  }
+});
+
+Deno.test("heddle-install gives uv the proxies and the authorities, and no other variable", async () => {
+  const into = await Deno.makeTempDir();
+  try {
+    const fake = join(into, "uv");
+    await Deno.writeTextFile(fake, '#!/bin/sh\nenv > "$HOME/seen"\necho refused >&2\nexit 1\n', {
+      mode: 0o755,
+    });
+    const proxies = Object.fromEntries(
+      ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "ALL_PROXY"].flatMap((name) => [
+        [name, `http://${name}.test:1`],
+        [name.toLowerCase(), `http://${name}.test:2`],
+      ]),
+    );
+    const { stdout } = await new Deno.Command(PROGRAM, {
+      clearEnv: true,
+      env: {
+        ...proxies,
+        PATH: "/usr/bin:/bin",
+        SECRET: "not for uv",
+        HEDDLE_DENO: Deno.execPath(),
+        HEDDLE_INSTALL_INTO: into,
+        HEDDLE_INSTALL_UV: fake,
+        HEDDLE_INSTALL_REQUEST: JSON.stringify(
+          request(into, "/nowhere/wheels", { uv: fake, ca_file: "/nowhere/ca.pem" }),
+        ),
+      },
+      stderr: "null",
+    }).output();
+    match(new TextDecoder().decode(stdout), /uv cannot make the environment: refused/);
+    const seen = await Deno.readTextFile(join(into, "seen"));
+    const shell = ["PWD", "OLDPWD", "SHLVL", "_"];
+    deepEqual(
+      Object.fromEntries(
+        seen.trim().split("\n").map((line) => /^(\w+)=(.*)$/.exec(line)?.slice(1) ?? [line])
+          .filter(([name = ""]) => !shell.includes(name)),
+      ),
+      {
+        ...proxies,
+        SSL_CERT_FILE: "/nowhere/ca.pem",
+        UV_CACHE_DIR: join(into, ".uv-cache"),
+        UV_NO_PROGRESS: "1",
+        HOME: into,
+        LC_ALL: "C",
+        PATH: "/usr/local/bin:/usr/bin:/bin",
+      },
     );
   } finally {
     await Deno.remove(into, { recursive: true });
