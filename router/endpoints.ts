@@ -50,6 +50,8 @@ export interface ReplicaPresent {
   readonly breaker: BreakerState;
   /** Requests in flight at which it is full. */
   readonly capacity: number;
+  /** Which engine it is: "vllm", "llamacpp" and so on. */
+  readonly engineName: string;
   /** What the engine said last, and how long ago; undefined when it never did. */
   readonly engine: { readonly sample: EngineSample; readonly ageMs: number } | undefined;
   /** Blocks of prompts that its cache is thought to have, and how right that has been, 0 to 1. */
@@ -225,6 +227,7 @@ export class Endpoints {
       reservedTokens: replica.load.reservedTokens,
       breaker: replica.breaker(now).kind,
       capacity: replica.capacity(this.#settings(replica.endpoint.model).capacity),
+      engineName: replica.endpoint.engine,
       engine: replica.load.told(now),
       prefixBlocks: replica.prefixes.size,
       prefixTrust: replica.prefixes.trust,

@@ -72,8 +72,8 @@ export const ROUTER: Dashboard = {
           description: "As engines say. Near 1 they preempt requests or let them wait.",
           unit: "percentunit",
           queries: [{
-            expr: "max by (replica) (heddle_engine_kv_cache_usage_ratio)",
-            legend: "{{replica}}",
+            expr: "max by (replica, engine) (heddle_engine_kv_cache_usage_ratio)",
+            legend: "{{replica}} ({{engine}})",
           }],
         },
         {
@@ -81,8 +81,8 @@ export const ROUTER: Dashboard = {
           description: "The router keeps requests to itself before it comes to this.",
           unit: "short",
           queries: [{
-            expr: "max by (replica) (heddle_engine_requests_waiting)",
-            legend: "{{replica}}",
+            expr: "max by (replica, engine) (heddle_engine_requests_waiting)",
+            legend: "{{replica}} ({{engine}})",
           }],
         },
       ],

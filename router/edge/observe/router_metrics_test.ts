@@ -2,6 +2,20 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { Registry } from "prom-client";
 import { type Present, routerMetrics } from "./router_metrics.ts";
 
+function replica(replicaId: string): ReturnType<Present["replicas"]>[number] {
+  return {
+    replicaId,
+    inFlight: 0,
+    breaker: "closed",
+    reservedTokens: 0,
+    capacity: 1,
+    engineName: "vllm",
+    engine: undefined,
+    prefixBlocks: 0,
+    prefixTrust: 1,
+  };
+}
+
 function present(replicas: () => readonly string[]): Present {
   return {
     inFlight: () => 0,
@@ -14,17 +28,7 @@ function present(replicas: () => readonly string[]): Present {
       ledgerLost: 0,
     }),
     held: () => new Map(),
-    replicas: () =>
-      replicas().map((replicaId) => ({
-        replicaId,
-        inFlight: 0,
-        breaker: "closed" as const,
-        reservedTokens: 0,
-        capacity: 1,
-        engine: undefined,
-        prefixBlocks: 0,
-        prefixTrust: 1,
-      })),
+    replicas: () => replicas().map(replica),
     queued: () => [],
     saturations: () => [],
     cached: () => ({ expected: 0, found: 0 }),
@@ -69,4 +73,29 @@ Deno.test("histograms by replica have a bound, and count what is beyond it as on
   ok(replicas.includes("(other)"));
   const text = await registry.metrics();
   ok(text.includes(`${FIRST}_count{model="m",replica="(other)"} 100`));
+});
+
+Deno.test("what engines say has one name for all, which engine it is, and no value for what is unsaid", async () => {
+  const registry = new Registry();
+  const none = { kvTokens: undefined, prefixQueries: undefined, prefixHits: undefined };
+  const said = { vllm: { running: 2, kvUsage: 0.5 }, llamacpp: { running: 1, kvUsage: undefined } };
+  routerMetrics(registry, {
+    ...present(() => []),
+    replicas: () => [
+      ...Object.entries(said).map(([engineName, sample]) => ({
+        ...replica(`${engineName}-1`),
+        engineName,
+        engine: { sample: { ...none, waiting: undefined, ...sample }, ageMs: 1_500 },
+      })),
+      replica("silent"),
+    ],
+  });
+  const text = await registry.metrics();
+  deepEqual(text.split("\n").filter((line) => line.startsWith("heddle_engine_")), [
+    'heddle_engine_requests_running{replica="vllm-1",engine="vllm"} 2',
+    'heddle_engine_requests_running{replica="llamacpp-1",engine="llamacpp"} 1',
+    'heddle_engine_kv_cache_usage_ratio{replica="vllm-1",engine="vllm"} 0.5',
+    'heddle_engine_sample_age_seconds{replica="vllm-1",engine="vllm"} 1.5',
+    'heddle_engine_sample_age_seconds{replica="llamacpp-1",engine="llamacpp"} 1.5',
+  ]);
 });

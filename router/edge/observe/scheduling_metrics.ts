@@ -21,6 +21,8 @@ export interface ReplicaLoadPresent {
   readonly replicaId: string;
   readonly reservedTokens: number;
   readonly capacity: number;
+  /** Which engine it is: "vllm", "llamacpp" and so on. */
+  readonly engineName: string;
   readonly engine: { readonly sample: EngineSample; readonly ageMs: number } | undefined;
   readonly prefixBlocks: number;
   readonly prefixTrust: number;
@@ -43,6 +45,7 @@ export function registerScheduling(
   });
   registerQueues(registry, present);
   registerReplicas(registry, present);
+  registerEngines(registry, present);
   new Counter({
     name: "heddle_router_prefix_tokens_total",
     help: "Prompt tokens in engines' caches: expected by the router, and found by the engine.",
@@ -81,13 +84,11 @@ function registerReplicas(registry: Registry, present: SchedulingPresent): void 
   const perReplica = (
     name: string,
     help: string,
-    read: (replica: ReplicaLoadPresent) => number | undefined,
+    read: (replica: ReplicaLoadPresent) => number,
   ) =>
     gauge(name, help, ["replica"], (g) => {
       for (const replica of present.replicas()) {
-        const value = read(replica);
-        // What an engine does not say is not there: a zero would be a lie.
-        if (value !== undefined) g.set({ replica: replica.replicaId }, value);
+        g.set({ replica: replica.replicaId }, read(replica));
       }
     });
   perReplica(
@@ -110,25 +111,31 @@ function registerReplicas(registry: Registry, present: SchedulingPresent): void 
     "Part of expected blocks that was there.",
     (r) => r.prefixTrust,
   );
-  perReplica(
-    "heddle_engine_requests_running",
-    "As the engine said last.",
-    (r) => r.engine?.sample.running,
-  );
-  perReplica(
-    "heddle_engine_requests_waiting",
-    "As the engine said last.",
-    (r) => r.engine?.sample.waiting,
-  );
-  perReplica(
-    "heddle_engine_kv_cache_usage_ratio",
-    "As the engine said last.",
-    (r) => r.engine?.sample.kvUsage,
-  );
-  perReplica(
+}
+
+/** What engines say of themselves, under one name whatever they call it. */
+function registerEngines(registry: Registry, present: SchedulingPresent): void {
+  const gauge = gauges(registry);
+  const perEngine = (
+    name: string,
+    help: string,
+    read: (engine: NonNullable<ReplicaLoadPresent["engine"]>) => number | undefined,
+  ) =>
+    gauge(name, help, ["replica", "engine"], (g) => {
+      for (const { replicaId: replica, engineName, engine } of present.replicas()) {
+        // What an engine does not say is not there: a zero would be a lie.
+        const value = engine && read(engine);
+        if (value !== undefined) g.set({ replica, engine: engineName }, value);
+      }
+    });
+  const said = "As the engine said last.";
+  perEngine("heddle_engine_requests_running", said, ({ sample }) => sample.running);
+  perEngine("heddle_engine_requests_waiting", said, ({ sample }) => sample.waiting);
+  perEngine("heddle_engine_kv_cache_usage_ratio", said, ({ sample }) => sample.kvUsage);
+  perEngine(
     "heddle_engine_sample_age_seconds",
     "Since the engine said its load.",
-    (r) => r.engine && r.engine.ageMs / 1_000,
+    ({ ageMs }) => ageMs / 1_000,
   );
 }
 
