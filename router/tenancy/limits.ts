@@ -69,7 +69,7 @@ export class Limits {
     return rateHeaders(this.#options.limiter.chain(key, now), now);
   }
 
-  /** Reserves for a request, or says which limit it does not fit under. Waits 100 ms at most. */
+  /** Reserves for a request, or says which limit it does not fit under. Waits 100 ms at most, and 1 s for the first word on a limit. */
   async reserve(asking: Asking, gone: AbortSignal): Promise<Step<Reservation>> {
     const { limiter, shares, now } = this.#options;
     const { key } = asking.caller;

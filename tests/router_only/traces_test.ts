@@ -71,6 +71,9 @@ function spanOf({ attributes, traceId, spanId, parentSpanId, name }: Wire): Span
   return { traceId, spanId, parentSpanId, name, attributes: Object.fromEntries(values) };
 }
 
+/** No attribute may hold it, not even of a router that asks for no key. */
+const SECRET = "sk-heddle-of-a-client";
+
 Deno.test("a router traces requests under its own permissions, once that is switched on", async () => {
   const state = await Deno.makeTempDir();
   try {
@@ -94,6 +97,7 @@ Deno.test("a router traces requests under its own permissions, once that is swit
       method: "POST",
       headers: {
         "content-type": "application/json",
+        authorization: `Bearer ${SECRET}`,
         traceparent: `00-${traceId}-b7ad6b7169203331-01`,
       },
       body: JSON.stringify({
@@ -116,6 +120,7 @@ Deno.test("a router traces requests under its own permissions, once that is swit
     equal(Number(request.attributes["gen_ai.usage.output_tokens"]), 5);
     equal(request.attributes["heddle.replica"], "box");
     equal(Number(attempt.attributes["server.port"]), port);
+    ok(!JSON.stringify(spans).includes(SECRET), "a key is in a trace");
     router.signal("SIGTERM");
     equal(await router.exited, 0);
   } finally {

@@ -2,7 +2,8 @@
  * `deno task bench:tenancy [KEYS]`: what keys, limits and the ledger cost a router. Taking all keys in
  * control's chunks, each decoded, applied and put down for the disk: the longest of these is the
  * longest time in which a request has to wait. Then requests of keys chosen at random: authenticated,
- * held against four limits on three scopes, settled, and recorded.
+ * held against four limits on three scopes, settled, and recorded. At the end the same router's whole
+ * work for a request without all that, as a process in front of an engine, so that there is a share.
  */
 import process from "node:process";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
@@ -15,6 +16,8 @@ import { linesOf } from "../../../router/edge/ledger/ledger_file.ts";
 import { encodeRecord } from "../../../router/edge/ledger/encode_record.ts";
 import { settingsOf } from "../../../router/settings/settings.ts";
 import { Tenancy } from "../../../router/tenancy/tenancy.ts";
+import { run as runLoad } from "../router/client.ts";
+import { withHeddle } from "../router/stage.ts";
 import { BASIC, RECORD } from "./request.ts";
 
 const KEYS = 100_000;
@@ -101,6 +104,7 @@ async function main(keys: number): Promise<void> {
     const messages = [...snapshot(keys)];
     const turns: number[] = [];
     const before = cpuMs();
+    const late = lateness();
     for (const message of messages) {
       const from = performance.now();
       tenancy.apply(fromBinary(WatchResponseSchema, message));
@@ -114,18 +118,34 @@ async function main(keys: number): Promise<void> {
       `${tenancy.book.keys} keys taken in ${turns.length} messages: ${sum.toFixed(0)} ms in all ` +
         `(${cpu.toFixed(0)} ms of CPU, other threads included), p50 ${
           percentile(turns, 0.5).toFixed(1)
-        } ms, longest ${turns.at(-1)?.toFixed(1)} ms`,
+        } ms, longest ${turns.at(-1)?.toFixed(1)} ms; longest pause of the event loop ` +
+        `${late.stop().toFixed(1)} ms`,
     );
     // The first round pays for collecting what taking the keys has left behind.
     messages.length = 0;
-    for (const round of ["just after", "later"]) say(`${round}: ${await requests(tenancy, keys)}`);
+    let own = 0;
+    for (const round of ["just after", "later"]) {
+      const { cpuUs, words } = await requests(tenancy, keys);
+      own = cpuUs;
+      say(`${round}: ${words}`);
+    }
     await tenancy.stop();
+    const rest = await routerCpuUs();
+    say(
+      `a whole answer of 1 KB through a router without keys: ${
+        rest.toFixed(0)
+      } µs of CPU; with them ` +
+        `they are ${(100 * own / (own + rest)).toFixed(0)} % of a request's cost in the router`,
+    );
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 }
 
-async function requests(tenancy: Tenancy, keys: number): Promise<string> {
+async function requests(
+  tenancy: Tenancy,
+  keys: number,
+): Promise<{ readonly cpuUs: number; readonly words: string }> {
   // Alone: asking control for shares costs a call a second, not one for each request.
   tenancy.limiter.share({ kind: "alone" });
   const keyring = bookKeyring(tenancy.book, tenancy.trust);
@@ -168,10 +188,44 @@ async function requests(tenancy: Tenancy, keys: number): Promise<string> {
   const each = Object.entries(parts).map(([name, ms]) => [name, ms * 1_000 / REQUESTS] as const);
   const all = each.reduce((sum, [, us]) => sum + us, 0);
   const cpu = (cpuMs() - before) * 1_000 / REQUESTS;
-  return `${REQUESTS} requests, ${cpu.toFixed(1)} µs of CPU each; ${
-    all.toFixed(1)
-  } µs on the clock (` +
+  const words =
+    `${REQUESTS} requests, ${cpu.toFixed(1)} µs of CPU each; ${all.toFixed(1)} µs on the clock (` +
     `${each.map(([name, us]) => `${name} ${us.toFixed(1)}`).join(", ")})`;
+  return { cpuUs: cpu, words };
+}
+
+/** CPU of a router process for one request, in µs: whole answers, sixteen at a time. */
+async function routerCpuUs(): Promise<number> {
+  let found = Number.NaN;
+  await withHeddle(async ({ router }) => {
+    const body = JSON.stringify({
+      model: "m",
+      messages: [{ role: "user", content: "word ".repeat(200) }],
+    });
+    const load = { target: router.target, connections: 16, body };
+    await runLoad({ ...load, seconds: 3 });
+    const before = await router.process.cost();
+    const { whole } = await runLoad({ ...load, seconds: 5 });
+    found = ((await router.process.cost()).cpuMs - before.cpuMs) * 1_000 / whole.length;
+  });
+  return found;
+}
+
+/** How late a timer of every millisecond comes, at the worst, until it is stopped: in ms. */
+function lateness(): { stop(): number } {
+  let worst = 0;
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    worst = Math.max(worst, now - last - 1);
+    last = now;
+  }, 1);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      return worst;
+    },
+  };
 }
 
 /** Of all threads; on a machine that has other work, the time on the clock says little. */
