@@ -1,10 +1,10 @@
 /**
  * Which GPUs of a node a shard gets. A tensor-parallel group stays inside one NVLink clique when one
  * is large enough, in the smallest that is, so that large cliques stay whole for who needs them;
- * within it, on one NUMA node where that is possible.
+ * within it, near the adapters of the replica's fabric, and on one NUMA node where that is possible.
  */
 import type { Plain } from "@heddle/proto/plain";
-import type { Gpu } from "@heddle/proto/gen/types";
+import type { Gpu, Hca } from "@heddle/proto/gen/types";
 
 export interface GpuChoice {
   /** Groups one after the other, each by index. */
@@ -13,19 +13,32 @@ export interface GpuChoice {
   readonly linkedShare: number;
 }
 
-/** Chooses `groups` groups of `size`; undefined when `free` has too few. */
+/** Groups of GPUs that a shard needs, and the adapters that they would talk through. */
+export interface GpuWish {
+  /** GPUs of one group. */
+  readonly size: number;
+  readonly groups: number;
+  /** Usable ports of the replica's fabric; empty for a replica on one node. */
+  readonly hcas: readonly Plain<Hca>[];
+}
+
+/** Chooses the groups; undefined when `free` has too few. */
 export function chooseGpus(
   free: readonly Plain<Gpu>[],
-  size: number,
-  groups: number,
+  { size, groups, hcas }: GpuWish,
 ): GpuChoice | undefined {
   if (free.length < size * groups) return undefined;
+  const near = nearTo(hcas);
   let left = free.toSorted(byIndex);
   const chosen: Plain<Gpu>[] = [];
   let linked = 0;
   for (let group = 0; group < groups; group++) {
-    const clique = smallestEnough(byClique(left), size);
-    const picked = pickNear(clique ?? left, size);
+    const clique = best(
+      byClique(left),
+      size,
+      (a, b) => a.length - b.length || nearest(near, size)(a, b),
+    );
+    const picked = pickNear(clique ?? left, size, near);
     if (clique !== undefined) linked++;
     chosen.push(...picked);
     const taken = new Set(picked);
@@ -34,17 +47,44 @@ export function chooseGpus(
   return { gpus: chosen, linkedShare: groups === 0 ? 1 : linked / groups };
 }
 
-/** Share of GPUs that are on the same NUMA node as most of them; 1 when nothing is known. */
-export function numaShare(gpus: readonly Plain<Gpu>[]): number {
-  const known = gpus.filter((gpu) => gpu.numaNode !== undefined && gpu.numaNode >= 0);
-  if (known.length === 0) return 1;
-  const sizes = [...groupBy(known, (gpu) => `${gpu.numaNode}`).values()].map((gpus) => gpus.length);
-  return Math.max(...sizes) / known.length;
+/**
+ * Whether a GPU is on the NUMA node of one of these adapters. One whose NUMA node is unknown is near
+ * all, and so is everything while an adapter's is unknown, or where there is none.
+ */
+export function nearTo(hcas: readonly Plain<Hca>[]): (gpu: Plain<Gpu>) => boolean {
+  const numas = hcas.map(({ numaNode }) => known(numaNode));
+  if (numas.length === 0 || numas.includes(undefined)) return () => true;
+  return (gpu) => {
+    const numa = known(gpu.numaNode);
+    return numa === undefined || numas.includes(numa);
+  };
 }
 
-function pickNear(from: readonly Plain<Gpu>[], size: number): readonly Plain<Gpu>[] {
-  const near = smallestEnough(groupBy(from, (gpu) => `${gpu.numaNode ?? "unknown"}`), size);
-  return (near ?? from).slice(0, size);
+/** Share of GPUs that are on the same NUMA node as most of them; 1 when nothing is known. */
+export function numaShare(gpus: readonly Plain<Gpu>[]): number {
+  const told = gpus.filter((gpu) => known(gpu.numaNode) !== undefined);
+  if (told.length === 0) return 1;
+  const sizes = [...groupBy(told, (gpu) => `${gpu.numaNode}`).values()].map((gpus) => gpus.length);
+  return Math.max(...sizes) / told.length;
+}
+
+/** GPUs near the adapters before others, and of one NUMA node rather than of several. */
+function pickNear(
+  from: readonly Plain<Gpu>[],
+  size: number,
+  near: (gpu: Plain<Gpu>) => boolean,
+): readonly Plain<Gpu>[] {
+  const nearFirst = from.toSorted((a, b) => Number(near(b)) - Number(near(a)));
+  const count = Math.min(size, from.filter(near).length);
+  const together = best(
+    groupBy(from, (gpu) => `${known(gpu.numaNode) ?? "unknown"}`),
+    size,
+    (a, b) => nearest(near, size)(a, b) || a.length - b.length,
+  );
+  if (together === undefined || together.filter(near).length < count) {
+    return nearFirst.slice(0, size).toSorted(byIndex);
+  }
+  return together.slice(0, size);
 }
 
 /** GPUs by clique. One in no clique, or whose links are unknown, is a clique of its own. */
@@ -55,13 +95,27 @@ function byClique(gpus: readonly Plain<Gpu>[]): ReadonlyMap<string, readonly Pla
   );
 }
 
-function smallestEnough(
+type Order = (a: readonly Plain<Gpu>[], b: readonly Plain<Gpu>[]) => number;
+
+/** Of the groups that are large enough, the first in this order. */
+function best(
   groups: ReadonlyMap<string, readonly Plain<Gpu>[]>,
   size: number,
+  order: Order,
 ): readonly Plain<Gpu>[] | undefined {
   return [...groups.values()]
     .filter((group) => group.length >= size)
-    .sort((a, b) => a.length - b.length || (a[0]?.index ?? 0) - (b[0]?.index ?? 0))[0];
+    .sort((a, b) => order(a, b) || (a[0]?.index ?? 0) - (b[0]?.index ?? 0))[0];
+}
+
+/** Groups with more GPUs near the adapters first, as far as so many are wanted. */
+function nearest(near: (gpu: Plain<Gpu>) => boolean, size: number): Order {
+  const share = (group: readonly Plain<Gpu>[]) => Math.min(size, group.filter(near).length);
+  return (a, b) => share(b) - share(a);
+}
+
+function known(numaNode: number | undefined): number | undefined {
+  return numaNode === undefined || numaNode < 0 ? undefined : numaNode;
 }
 
 function groupBy(

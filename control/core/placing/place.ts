@@ -5,7 +5,7 @@
 import { type Candidate, fabricPorts } from "./candidate.ts";
 import { firstRejection, type PlaceRequest } from "./fits.ts";
 import { type Rejection, short } from "./rejection.ts";
-import { meanScores, type Scores, scoreSeat, totalScore } from "./scores.ts";
+import { compareScores, comparison, meanScores, type Scores, scoreSeat } from "./scores.ts";
 import { type Seat, seatOn } from "./seat.ts";
 
 export type Placement = Placed | NoPlace;
@@ -27,14 +27,13 @@ export interface NoPlace {
   readonly rejections: readonly Rejection[];
 }
 
-/** What a rank on each fitting node would score, whether it is used or not. */
-type Totals = Map<string, number>;
+/** What a rank on each fitting node would score at best, whether it is used or not. */
+type Told = Map<string, Scores>;
 
 /** All seats of one possible replica. */
 interface Option {
   readonly seats: readonly Seat[];
   readonly scores: Scores;
-  readonly total: number;
 }
 
 /**
@@ -49,17 +48,17 @@ export function place(request: PlaceRequest, candidates: Iterable<Candidate>): P
     if (rejection === undefined) fitting.push(candidate);
     else rejections.set(candidate.name, rejection);
   }
-  const totals: Totals = new Map();
+  const told: Told = new Map();
   const options = request.profile.nodes === 1
-    ? singleNodeOptions(request, fitting, totals)
-    : fabricOptions(request, fitting, { rejections, totals });
+    ? singleNodeOptions(request, fitting, told)
+    : fabricOptions(request, fitting, { rejections, told });
   const best = bestOf(options);
   if (best === undefined) return { kind: "none", rejections: sortedByNode(rejections) };
   const used = new Set(best.seats.map((seat) => seat.candidate.name));
   for (const candidate of fitting) {
     if (!used.has(candidate.name) && !rejections.has(candidate.name)) {
-      const have = totals.get(candidate.name) ?? 0;
-      rejections.set(candidate.name, outscored(candidate.name, have, best.total));
+      const own = told.get(candidate.name) ?? best.scores;
+      rejections.set(candidate.name, outscored(candidate.name, own, best.scores));
     }
   }
   for (const name of used) rejections.delete(name);
@@ -75,13 +74,13 @@ export function place(request: PlaceRequest, candidates: Iterable<Candidate>): P
 function singleNodeOptions(
   request: PlaceRequest,
   fitting: readonly Candidate[],
-  totals: Totals,
+  told: Told,
 ): Option[] {
   return fitting.flatMap((candidate) => {
     const seat = seatOn(request, candidate, "");
     if (seat === undefined) return [];
     const only = option(request, [seat], true);
-    totals.set(candidate.name, only.total);
+    told.set(candidate.name, only.scores);
     return [only];
   });
 }
@@ -90,7 +89,7 @@ function singleNodeOptions(
 function fabricOptions(
   request: PlaceRequest,
   fitting: readonly Candidate[],
-  { rejections, totals }: { rejections: Map<string, Rejection>; totals: Totals },
+  { rejections, told }: { rejections: Map<string, Rejection>; told: Told },
 ): Option[] {
   const want = request.profile.nodes;
   const options: Option[] = [];
@@ -99,7 +98,7 @@ function fabricOptions(
     const seats = members.flatMap((member) => seatOn(request, member, fabric) ?? []);
     const { equal, hcaCount } = mostEqual(seats, want);
     if (equal.length >= want) {
-      options.push(bestSeats(request, equal, totals));
+      options.push(bestSeats(request, equal, told));
       for (const seat of equal) seated.add(seat.candidate.name);
     }
     for (const seat of seats) {
@@ -146,13 +145,15 @@ function mostEqual(
   return { equal, hcaCount };
 }
 
-function bestSeats(request: PlaceRequest, equal: readonly Seat[], totals: Totals): Option {
+function bestSeats(request: PlaceRequest, equal: readonly Seat[], told: Told): Option {
   const ranked = equal
-    .map((seat) => ({ seat, total: totalScore(scoreSeat(request, seat, false)) }))
-    .sort((a, b) => b.total - a.total || compare(a.seat.candidate.name, b.seat.candidate.name));
-  for (const { seat, total } of ranked) {
-    const name = seat.candidate.name;
-    totals.set(name, Math.max(total, totals.get(name) ?? 0));
+    .map((seat) => ({ seat, scores: scoreSeat(request, seat, false) }))
+    .sort((a, b) =>
+      compareScores(a.scores, b.scores) || compare(a.seat.candidate.name, b.seat.candidate.name)
+    );
+  for (const { seat: { candidate }, scores } of ranked) {
+    const sofar = told.get(candidate.name);
+    if (sofar === undefined || compareScores(scores, sofar) < 0) told.set(candidate.name, scores);
   }
   // Ranks are numbered by name, so that the same nodes always make the same replica.
   const seats = ranked.slice(0, request.profile.nodes).map(({ seat }) => seat)
@@ -162,13 +163,13 @@ function bestSeats(request: PlaceRequest, equal: readonly Seat[], totals: Totals
 
 function option(request: PlaceRequest, seats: readonly Seat[], alone: boolean): Option {
   const scores = meanScores(seats.map((seat) => scoreSeat(request, seat, alone)));
-  return { seats, scores, total: totalScore(scores) };
+  return { seats, scores };
 }
 
 function bestOf(options: readonly Option[]): Option | undefined {
   let best: Option | undefined;
   for (const each of options) {
-    if (best === undefined || each.total > best.total) best = each;
+    if (best === undefined || compareScores(each.scores, best.scores) < 0) best = each;
   }
   return best;
 }
@@ -188,15 +189,13 @@ function byFabric(fitting: readonly Candidate[]): readonly [string, readonly Can
   return [...members].sort(([a], [b]) => compare(a, b));
 }
 
-function outscored(node: string, own: number, chosen: number): Rejection {
-  const [have, want] = [own, chosen].map((score) => Math.round(score * 1_000) / 1_000);
-  return {
-    node,
-    reason: "outscored",
-    want: want ?? 0,
-    have: have ?? 0,
-    detail: `it fits with score ${have}; what was chosen has ${want}`,
-  };
+function outscored(node: string, own: Scores, chosen: Scores): Rejection {
+  const { by, ...numbers } = comparison(own, chosen);
+  const [have = 0, want = 0] = [numbers.have, numbers.want].map((score) =>
+    Math.round(score * 1_000) / 1_000
+  );
+  const detail = `it fits with ${by} ${have}; what was chosen has ${want}`;
+  return { node, reason: "outscored", want, have, detail };
 }
 
 function notesOf({ profile }: PlaceRequest, seats: readonly Seat[]): readonly string[] {

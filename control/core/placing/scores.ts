@@ -1,7 +1,7 @@
 /** How good a fitting node is. Every score is named and in [0,1]; the weights stand in one place. */
 import type { PlaceRequest } from "./fits.ts";
 import type { Candidate } from "./candidate.ts";
-import { numaShare } from "./gpu_choice.ts";
+import { nearTo, numaShare } from "./gpu_choice.ts";
 import type { Seat } from "./seat.ts";
 import { weightsNearness } from "./weights.ts";
 
@@ -9,11 +9,25 @@ export type ScoreName = "spread" | "packing" | "nvlink" | "numa" | "fabric" | "w
 export type Scores = Readonly<Record<ScoreName, number>>;
 
 /**
- * Spread outweighs packing and locality together: replicas of one model share a node only when that
- * is all that stands in the way. A clique outweighs packing: without one, every token pays. Weights
- * that are there already save minutes once, and a worse place costs for as long as a replica lives.
+ * Compared one after the other before anything is weighed, so that no sum of the others wins over
+ * them. Replicas of one model share a node only when that is all that stands in the way. Then a
+ * clique: without one, every token pays.
  */
-const WEIGHTS: Scores = { spread: 8, nvlink: 3, packing: 2, weights: 1.5, fabric: 1, numa: 0.5 };
+const FIRST = ["spread", "nvlink"] as const satisfies readonly ScoreName[];
+
+/**
+ * Weights that are there already save minutes once, and a worse place costs for as long as a replica
+ * lives.
+ */
+const WEIGHTS: Readonly<Record<Exclude<ScoreName, typeof FIRST[number]>, number>> = {
+  packing: 2,
+  weights: 1.5,
+  fabric: 1,
+  numa: 0.5,
+};
+
+/** Differences below this are those of adding in another order. */
+const EQUAL_WITHIN = 1e-9;
 
 /** Scores of one seat. `alone`: the replica has one node, so that full nodes are the better ones. */
 export function scoreSeat(request: PlaceRequest, seat: Seat, alone: boolean): Scores {
@@ -47,18 +61,31 @@ export function meanScores(all: readonly Scores[]): Scores {
   };
 }
 
-/** The weighted mean, in [0,1]. */
-export function totalScore(scores: Scores): number {
-  const names: readonly ScoreName[] = [
-    "spread",
-    "packing",
-    "nvlink",
-    "numa",
-    "fabric",
-    "weights",
-  ];
-  const sum = names.reduce((total, name) => total + WEIGHTS[name] * scores[name], 0);
-  return sum / names.reduce((total, name) => total + WEIGHTS[name], 0);
+/** Negative when the first is the better place, as sorting wants it; 0 when neither is. */
+export function compareScores(a: Scores, b: Scores): number {
+  const { have, want } = comparison(a, b);
+  return Math.abs(want - have) > EQUAL_WITHIN ? want - have : 0;
+}
+
+/** The first thing in which two places differ, with what either has of it, in [0,1]. */
+export function comparison(a: Scores, b: Scores): Comparison {
+  const by = FIRST.find((name) => Math.abs(a[name] - b[name]) > EQUAL_WITHIN);
+  if (by !== undefined) return { by, have: a[by], want: b[by] };
+  return { by: "score", have: weighed(a), want: weighed(b) };
+}
+
+interface Comparison {
+  /** "score" is the weighted mean. */
+  readonly by: typeof FIRST[number] | "score";
+  readonly have: number;
+  readonly want: number;
+}
+
+function weighed(scores: Scores): number {
+  const { packing, weights, fabric, numa } = WEIGHTS;
+  const sum = packing * scores.packing + weights * scores.weights + fabric * scores.fabric +
+    numa * scores.numa;
+  return sum / (packing + weights + fabric + numa);
 }
 
 /** How full the node is once `more` GPUs are taken: by GPUs where it has any, else by shards. */
@@ -71,8 +98,7 @@ function filled(candidate: Candidate, more: number): number {
 
 /** Share of GPUs with an HCA of the fabric on their own NUMA node; unknown counts as near. */
 function nearHca({ choice, hcas }: Seat): number {
-  const numas = new Set(hcas.map((hca) => hca.numaNode));
-  if (numas.has(undefined) || choice.gpus.length === 0) return 1;
-  const near = choice.gpus.filter((gpu) => gpu.numaNode === undefined || numas.has(gpu.numaNode));
-  return near.length / choice.gpus.length;
+  const near = nearTo(hcas);
+  if (choice.gpus.length === 0) return 1;
+  return choice.gpus.filter(near).length / choice.gpus.length;
 }

@@ -27,13 +27,13 @@ export function seatOn(
   const size = Math.max(1, Math.min(tp, count));
   // Where the node's part is no multiple of the group, all of it counts as one group.
   const even = count % size === 0;
-  const choice = chooseGpus(
-    roomyGpus(request, candidate),
-    even ? size : count,
-    even ? count / size : 1,
-  );
+  const hcas = fabric === "" ? [] : fabricPorts(candidate.inventory, fabric);
+  const choice = chooseGpus(roomyGpus(request, candidate), {
+    size: even ? size : count,
+    groups: even ? count / size : 1,
+    hcas,
+  });
   const ports = freeBlock(candidate);
   if (choice === undefined || ports === undefined) return undefined;
-  const hcas = fabric === "" ? [] : fabricPorts(candidate.inventory, fabric);
   return { candidate, choice, fabric, hcas, ports };
 }
