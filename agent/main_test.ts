@@ -52,6 +52,34 @@ Deno.test("heddle-agent diagnose reads a log from anywhere", async () => {
   match((await run(["--diagnose", "-"], { stdin: log })).stdout, /^Reason: +kv_cache_no_room$/m);
 });
 
+Deno.test("heddle-agent diagnose and inventory use the paths that they are given, wherever they lie", async () => {
+  const [state, elsewhere] = [await Deno.makeTempDir(), await Deno.makeTempDir()];
+  try {
+    const log = `${elsewhere}/rank 0.log`;
+    await Deno.writeTextFile(log, "ValueError: No available memory for the cache blocks\n");
+    for (const args of [["diagnose", log], ["--diagnose", log], [`--diagnose=${log},${log}`]]) {
+      for (const options of [{}, { state }]) {
+        const said = await run(args, options);
+        match(said.stdout, /^Reason: +kv_cache_no_room$/m, said.stderr);
+      }
+    }
+    const smi = `${elsewhere}/nvidia-smi`;
+    await Deno.writeTextFile(smi, `#!/bin/sh\n: >>${elsewhere}/ran\nexit 9\n`, { mode: 0o700 });
+    const folder = `${elsewhere}/a/capture`;
+    await Deno.mkdir(`${elsewhere}/a`);
+    const made = await run(["inventory", "--nvidia-smi", smi, `--capture=${folder}`]);
+    equal(made.code, 0, made.stderr);
+    equal((await Deno.stat(`${elsewhere}/ran`)).isFile, true, "it ran that nvidia-smi");
+    equal((await Deno.stat(`${folder}/host.json`)).isFile, true);
+    const read = await run(["inventory", "--replay", folder], { state });
+    equal(read.code, 0, read.stderr);
+    match(read.stdout, /^Node /);
+  } finally {
+    await Deno.remove(state, { recursive: true });
+    await Deno.remove(elsewhere, { recursive: true });
+  }
+});
+
 Deno.test("heddle-agent says in one line what it was not asked rightly", async () => {
   for (
     const [args, words] of [

@@ -6,6 +6,7 @@
  * To Deno, a flag that allows files replaces what the set allows of files. So where the environment
  * moves a program's folder, the flag says all that remains.
  */
+import { NAMED_PATHS } from "./named_paths.ts";
 import { flagsOf, type Grants, type Kind, type PermissionSet, settle } from "./permission_set.ts";
 import type { Program } from "./program.ts";
 
@@ -87,6 +88,11 @@ function comment(program: Program, form: LauncherForm): readonly string[] {
     lines.push(
       "HEDDLE_NVIDIA_SMI names the nvidia-smi that it may run, several separated by commas. Engines",
       "are only ever started through heddle-shim or by systemd.",
+    );
+  }
+  if (program.namesPaths) {
+    lines.push(
+      "As first words, `diagnose` and `inventory` may also use the very paths that they are given.",
     );
   }
   lines.push(
@@ -196,35 +202,56 @@ function ctlMoves(set: PermissionSet): Change {
   };
 }
 
+/** Where state is, and for a program that has commands that run once what these name. */
+function stateMoves(program: Program, set: PermissionSet): Change {
+  const moved = {
+    when: '-n "${HEDDLE_STATE:-}"',
+    read: "$HEDDLE_STATE${HEDDLE_READ:+,$HEDDLE_READ}",
+    write: "$HEDDLE_STATE",
+  };
+  if (!program.namesPaths) {
+    const flags = `--allow-read="${moved.read}" --allow-write="${moved.write}"`;
+    return { kinds: ["read", "write"], before: [], cases: [{ when: moved.when, flags }] };
+  }
+  const usual = (kind: Kind) => inQuotes(listed(set, kind).join(","));
+  const stays = { when: '-n "$reads"', read: usual("read"), write: usual("write") };
+  return {
+    kinds: ["read", "write"],
+    before: NAMED_PATHS,
+    cases: [moved, stays].map(({ when, read, write }) => ({
+      when,
+      flags: `--allow-read="${read}$reads" --allow-write="${write}$writes"`,
+    })),
+  };
+}
+
+function smiMoves(program: Program, set: PermissionSet): Change {
+  const runs = listed(set, "run");
+  const others = runs.filter((path) => !path.endsWith("/nvidia-smi")).map((path) => `${path},`);
+  const named = program.namesPaths ? "$runs" : "";
+  return {
+    kinds: ["run"],
+    before: [],
+    cases: [
+      {
+        when: '-n "${HEDDLE_NVIDIA_SMI:-}"',
+        flags: `--allow-run="${inQuotes(others.join(""))}$HEDDLE_NVIDIA_SMI${named}"`,
+      },
+      ...(program.namesPaths
+        ? [{ when: '-n "$runs"', flags: `--allow-run="${inQuotes(runs.join(","))}$runs"` }]
+        : []),
+    ],
+  };
+}
+
 function changesOf(program: Program, set: PermissionSet): readonly Change[] {
   const changes: Change[] = [];
-  if (program.moves === "state") {
-    changes.push({
-      kinds: ["read", "write"],
-      before: [],
-      cases: [{
-        when: '-n "${HEDDLE_STATE:-}"',
-        flags: '--allow-read="$HEDDLE_STATE${HEDDLE_READ:+,$HEDDLE_READ}" ' +
-          '--allow-write="$HEDDLE_STATE"',
-      }],
-    });
-  }
+  if (program.moves === "state") changes.push(stateMoves(program, set));
   if (program.moves === "fetch") changes.push(FETCH_MOVES);
   if (program.moves === "install") changes.push(...INSTALL_MOVES);
   if (program.moves === "token") changes.push(TOKEN_MOVES);
   if (program.moves === "ctl") changes.push(ctlMoves(set));
-  if (program.runsNvidiaSmi) {
-    const others = listed(set, "run").filter((path) => !path.endsWith("/nvidia-smi"));
-    changes.push({
-      kinds: ["run"],
-      before: [],
-      cases: [{
-        when: '-n "${HEDDLE_NVIDIA_SMI:-}"',
-        flags: `--allow-run="${inQuotes(others.map((path) => `${path},`).join(""))}` +
-          '$HEDDLE_NVIDIA_SMI"',
-      }],
-    });
-  }
+  if (program.runsNvidiaSmi) changes.push(smiMoves(program, set));
   return changes;
 }
 

@@ -28,6 +28,7 @@ Deno.test("the launchers of bin/ are what the template makes of deno.json", asyn
 async function launch(
   name: string,
   env: Readonly<Record<string, string>>,
+  args: readonly string[] = ["--config", "a b"],
 ): Promise<{ flags: readonly string[]; root: string }> {
   const program = PROGRAMS.find((one) => one.name === name);
   ok(program);
@@ -42,7 +43,7 @@ async function launch(
     // Through a link, as /usr/local/bin would have one.
     await Deno.symlink(launcher, join(root, "elsewhere/linked"));
     const output = await new Deno.Command(join(root, "elsewhere/linked"), {
-      args: ["--config", "a b"],
+      args: [...args],
       env: { PATH: "/usr/bin:/bin", ...env },
       clearEnv: true,
     }).output();
@@ -51,7 +52,7 @@ async function launch(
     const words = decoder.decode(output.stdout).trimEnd().split("\n");
     equal(words[0], "run");
     const entry = words.indexOf(`${root}/lib/${name}.mjs`);
-    deepEqual(words.slice(entry + 1, -1), ["--config", "a b"]);
+    deepEqual(words.slice(entry + 1, -1), args);
     return { flags: [...words.slice(1, entry), ...words.slice(-1)], root };
   } finally {
     await Deno.remove(folder, { recursive: true });
@@ -102,6 +103,40 @@ Deno.test("HEDDLE_STATE, HEDDLE_READ and HEDDLE_NVIDIA_SMI replace what the set 
   ]);
   const sim = await launch("heddle-sim", state);
   deepEqual(named(sim.flags, "--allow-read"), [`--allow-read=/etc/x,${sim.root}/own`]);
+});
+
+Deno.test("an agent's command that runs once may use the paths that it names, and nothing else may", async () => {
+  const allowed = async (args: readonly string[], env = {}) => {
+    const { flags, root } = await launch("heddle-agent", env, args);
+    return named(flags, "--allow-read", "--allow-write", "--allow-run")
+      .map((flag) => flag.replaceAll(root, "ROOT"));
+  };
+  const run = "--allow-run=ROOT/bin/heddle-shim,/usr/bin/systemd-run,/usr/bin/nvidia-smi";
+  const [read, write] = ["--allow-read=/etc/x,ROOT/own", "--allow-write=/var/x"];
+  const cases: [args: readonly string[], flags: readonly string[]][] = [
+    [["diagnose", "/l 1", "-", "--log-format=json", "l2"], [run, `${read},/l 1,l2`, write]],
+    [["diagnose", "diagnose"], [run, `${read},diagnose`, write]],
+    [["--diagnose=/a,,-,/b,", "/c"], [run, `${read},/a,/b`, write]],
+    [["--diagnose", "/a,/b"], [run, `${read},/a,/b`, write]],
+    [["inventory", "--capture", "/c c"], [run, `${read},/c c`, `${write},/c c`]],
+    [["--inventory=json", "--replay=/r"], [run, `${read},/r`, write]],
+    [["inventory", "--sysfs", "/s", "--nvidia-smi=/x/smi"], [`${run},/x/smi`, `${read},/s`, write]],
+    // Deno would take these for everything, or for two.
+    [["inventory", "--capture", "", "--replay=", "--nvidia-smi"], [run, read, write]],
+    [["diagnose", "", "/a,/etc"], [run, read, write]],
+    [["inventory", "--nvidia-smi", "none", "/a"], [run, read, write]],
+    // The agent that runs for long.
+    [["--capture", "/c", "--replay", "/r", "--nvidia-smi", "/x"], [run, read, write]],
+    [["--node", "--inventory", "--nvidia-smi=/x", "--capture=/c"], [run, read, write]],
+    [["--config", "diagnose", "/a"], [run, read, write]],
+  ];
+  for (const [args, flags] of cases) deepEqual(await allowed(args), flags, args.join(" "));
+  const env = { HEDDLE_STATE: "/s", HEDDLE_NVIDIA_SMI: "/n" };
+  deepEqual(await allowed(["inventory", "--capture=/c", "--nvidia-smi", "/m"], env), [
+    "--allow-run=ROOT/bin/heddle-shim,/usr/bin/systemd-run,/n,/m",
+    "--allow-read=/s,/c",
+    "--allow-write=/s,/c",
+  ]);
 });
 
 Deno.test("ctl may read the configuration that it is told of, or the user's, or the usual", async () => {

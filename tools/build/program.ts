@@ -17,6 +17,8 @@ export interface Program {
   readonly moves: "state" | "ctl" | "fetch" | "install" | "token" | "nothing";
   /** Whether HEDDLE_NVIDIA_SMI names what it may run in the place of the usual nvidia-smi. */
   readonly runsNvidiaSmi: boolean;
+  /** Whether it has commands that run once, and may use the paths that their command line names. */
+  readonly namesPaths?: true;
   /** First words that another program's launcher is started for, in its place. */
   readonly hands?: { readonly words: readonly string[]; readonly to: string };
 }
@@ -27,6 +29,7 @@ export const PROGRAMS: readonly Program[] = [
     what: "the agent",
     moves: "state",
     runsNvidiaSmi: true,
+    namesPaths: true,
     hands: { words: ["attach", "script"], to: "heddle-attach" },
   },
   {

@@ -29,7 +29,7 @@ async function open(path: string): Promise<ReadableStream<Uint8Array>> {
     return (await Deno.open(path)).readable;
   } catch (error) {
     const why = error instanceof Deno.errors.NotCapable
-      ? "the agent may not read there; let the shell do it: heddle-agent --diagnose - < FILE"
+      ? "the agent may not read there; let the shell do it: heddle-agent diagnose - < FILE"
       : error instanceof Deno.errors.NotFound
       ? "there is no such file"
       : error instanceof Error
