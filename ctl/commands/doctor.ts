@@ -5,7 +5,7 @@ import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
 import { VERSION } from "@heddle/common/version";
 import { errorText } from "@heddle/proto/error";
 import { COMMON_FLAGS, type CtlContext } from "../command.ts";
-import { withClient } from "../client.ts";
+import { withTransport } from "../client.ts";
 import { type Context, isWhole } from "../config.ts";
 import { checkCertificate } from "../doctor/certificate.ts";
 import { type Check, failed, ok, warning } from "../doctor/check.ts";
@@ -84,7 +84,7 @@ async function* examine(ctl: CtlContext, flags: DoctorFlags): AsyncGenerator<Che
 async function* checkControl(context: Context): AsyncGenerator<Check, Fleet | undefined> {
   const startedAt = performance.now();
   try {
-    const fleet = await withClient(context, fetchFleet);
+    const fleet = await withTransport(context, fetchFleet);
     const { name, version } = fleet.version;
     const took = formatDurationMs(Math.round(performance.now() - startedAt));
     const detail = `${name || "control"} ${version} answered in ${took}`;

@@ -3,8 +3,10 @@ import { buildCommand } from "@stricli/core";
 import { stringify } from "yaml";
 import type { GetVersionResponse } from "@heddle/proto/gen/admin";
 
-import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
-import { type Concern, fetchFleet, type FleetStatus, statusOf } from "../status/fleet_status.ts";
+import { withTransport } from "../client.ts";
+import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import type { Concern } from "../status/concern.ts";
+import { fetchFleet, type FleetStatus, statusOf } from "../status/fleet_status.ts";
 import { plural } from "../status/plural.ts";
 import { visible } from "../table.ts";
 import { show } from "../watch.ts";
@@ -37,7 +39,7 @@ export const status = buildCommand({
   async func(this: CtlContext, flags: StatusFlags) {
     const output = flags.json ? "json" : flags.output ?? "text";
     await show(this, flags, async () => {
-      const fleet = await call(this, flags, fetchFleet);
+      const fleet = await withTransport(await this.loadContext(flags), fetchFleet);
       const found = statusOf(fleet);
       return ({ out }) => {
         if (output === "json") out(`${JSON.stringify(recordOf(fleet.version, found), null, 2)}\n`);
@@ -94,7 +96,7 @@ function attention(concerns: readonly Concern[]): readonly string[] {
       `  ${visible(`${subject}: ${what}`)}`,
       ...(next === "" ? [] : [`    → ${visible(next)}`]),
     ]),
-    ...(more > 0 ? [`  and ${more} more: heddle nodes and heddle models have them all`] : []),
+    ...(more > 0 ? [`  and ${more} more: heddle status --json has them all`] : []),
   ];
 }
 

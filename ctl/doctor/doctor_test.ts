@@ -5,9 +5,10 @@ import {
   GetVersionResponseSchema,
   ModelViewSchema,
   NodeViewSchema,
+  ReplicaViewSchema,
   RouterViewSchema,
 } from "@heddle/proto/gen/admin";
-import { NodeState } from "@heddle/proto/gen/types";
+import { NodeState, ReplicaState, ShardState } from "@heddle/proto/gen/types";
 import { createIssuing, createLeaf, createRoot } from "@heddle/common/pki";
 import { formatCheck } from "../commands/doctor.ts";
 import type { Fleet } from "../status/fleet_status.ts";
@@ -51,6 +52,7 @@ const EMPTY: Fleet = {
   models: [],
   replicas: [],
   routers: [],
+  weights: [],
 };
 
 const states = (checks: readonly Check[]) => checks.map(({ name, state }) => `${name} ${state}`);
@@ -98,6 +100,29 @@ Deno.test("doctor: a fleet without anything, with something, and well", () => {
     checkFleet(some).map(formatCheck).at(-1),
     "look    model n: 0 of 1 replica ready: no room\n        → heddle explain n\n",
   );
+});
+
+Deno.test("doctor: what serves and is not well is told, however many there are", () => {
+  const hung = (index: number) =>
+    create(ReplicaViewSchema, {
+      replicaId: `m-${index}`,
+      state: ReplicaState.READY,
+      shards: [{
+        shardId: `m-${index}/0`,
+        node: "a",
+        state: ShardState.DEGRADED,
+        reason: "engine_hung",
+      }],
+    });
+  const one = checkFleet({ ...EMPTY, replicas: [hung(1)] }).at(-1);
+  equal(
+    one && formatCheck(one),
+    "look    replica m-1: shard m-1/0 on a is degraded: engine_hung\n" +
+      "        → heddle logs m-1/0; where it stays: heddle replicas restart m-1\n",
+  );
+  const many = checkFleet({ ...EMPTY, replicas: Array.from({ length: 30 }, (_, i) => hung(i)) });
+  equal(many.filter(({ name }) => name.startsWith("replica ")).length, 12);
+  equal(many.at(-1)?.detail, "18 more things to look at");
 });
 
 async function withEndpoint(

@@ -2,9 +2,16 @@
 import type { Fleet } from "../status/fleet_status.ts";
 import { catalogConcerns, statusOf } from "../status/fleet_status.ts";
 import { plural } from "../status/plural.ts";
+import { servingConcerns } from "../status/serving_concerns.ts";
 import { type Check, failed, ok, warning } from "./check.ts";
 
-/** One check each for control's catalog, nodes, routers and models. */
+/** Of what serves and is not well, as much as is told; `heddle status --json` has the rest. */
+const SERVING_SHOWN = 12;
+
+/**
+ * One check each for control's catalog, nodes, routers and models, and one for each replica, engine
+ * and fetch that is not well.
+ */
 export function checkFleet(fleet: Fleet): readonly Check[] {
   return [
     checkSettled(fleet),
@@ -12,6 +19,7 @@ export function checkFleet(fleet: Fleet): readonly Check[] {
     checkNodes(fleet),
     checkRouters(fleet),
     ...checkModels(fleet),
+    ...checkServing(fleet),
   ];
 }
 
@@ -74,5 +82,18 @@ function checkModels({ models }: Fleet): readonly Check[] {
         `heddle explain ${model.name}`,
       );
     }),
+  ];
+}
+
+function checkServing(fleet: Fleet): readonly Check[] {
+  const concerns = servingConcerns(fleet);
+  const more = concerns.length - SERVING_SHOWN;
+  return [
+    ...concerns.slice(0, SERVING_SHOWN).map(({ subject, what, next }) =>
+      warning(subject, what, next)
+    ),
+    ...(more <= 0 ? [] : [
+      warning("serving", `${plural(more, "more thing")} to look at`, "heddle status --json"),
+    ]),
   ];
 }

@@ -2,7 +2,7 @@ import { deepEqual, equal, match } from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import { ModelViewSchema, NodeViewSchema, ReplicaViewSchema } from "@heddle/proto/gen/admin";
 import { FleetEventSchema, ModelTrafficSchema } from "@heddle/proto/gen/live";
-import { NodeState, ReplicaState } from "@heddle/proto/gen/types";
+import { NodeState, ReplicaState, ShardState } from "@heddle/proto/gen/types";
 import { everyForm } from "../golden_fake.ts";
 import { eventListing, formatEvent } from "./event_listing.ts";
 import { formatTop, type Moment, topRecord } from "./top_screen.ts";
@@ -110,6 +110,24 @@ busy-2   ready  n1     9
 busy-1   ready  -      -
 `,
   );
+});
+
+Deno.test("top: a degraded replica says so, and why", () => {
+  const degraded = create(ReplicaViewSchema, {
+    replicaId: "busy-3",
+    state: ReplicaState.READY,
+    shards: [{ shardId: "busy-3/0", node: "n1", state: ShardState.DEGRADED, reason: "no_token" }],
+  });
+  const moment = { ...MOMENT, replicas: [degraded, ...MOMENT.replicas] };
+  match(
+    formatTop(moment, 40),
+    /\nREPLICA {2}STATE {5}NODES {2}IN FLIGHT {2}REASON\nbusy-2 {3}ready {5}n1 {5}9 {10}-\nbusy-1 .*\nbusy-3 {3}degraded {2}n1 {5}- {10}shard busy-3\/0 on n1 is degraded: no_token\n$/,
+  );
+  deepEqual(topRecord(moment).replicas.map(({ state, reason }) => [state, reason]), [
+    ["degraded", "shard busy-3/0 on n1 is degraded: no_token"],
+    ["ready", ""],
+    ["ready", ""],
+  ]);
 });
 
 Deno.test("top: a low screen gets no more lines than it has, and hears of the rest", () => {

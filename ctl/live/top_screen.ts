@@ -2,7 +2,7 @@
 import type { ModelView, NodeView, ReplicaView } from "@heddle/proto/gen/admin";
 import type { ModelTraffic } from "@heddle/proto/gen/live";
 import { decodeNodeState } from "@heddle/proto/node_state";
-import { decodeReplicaState } from "@heddle/proto/replica_state";
+import { degradation, replicaWord } from "../status/degradation.ts";
 import { type Column, formatTable, visible } from "../table.ts";
 import { loadWords, memoryWords } from "../commands/nodes/load.ts";
 
@@ -50,10 +50,13 @@ const NODE_COLUMNS: readonly Column<NodeView>[] = [
 
 const REPLICA_COLUMNS: readonly Column<ReplicaView>[] = [
   { title: "REPLICA", cell: ({ replicaId }) => replicaId },
-  { title: "STATE", cell: ({ state }) => decodeReplicaState(state) },
+  { title: "STATE", cell: replicaWord },
   { title: "NODES", cell: ({ shards }) => shards.map(({ node }) => node).join(", ") },
   { title: "IN FLIGHT", cell: ({ inFlight }) => inFlight === undefined ? "" : String(inFlight) },
 ];
+
+/** Only where a replica is degraded: it is the widest of all. */
+const REASON_COLUMN: Column<ReplicaView> = { title: "REASON", cell: degradation };
 
 /** `lines`: how high the screen is; the most that is written. */
 export function formatTop(moment: Moment, lines: number): string {
@@ -65,6 +68,7 @@ export function formatTop(moment: Moment, lines: number): string {
   const replicas = moment.replicas.toSorted((a, b) =>
     (b.inFlight ?? -1) - (a.inFlight ?? -1) || order(a.replicaId, b.replicaId)
   );
+  const degraded = replicas.some((replica) => degradation(replica) !== "");
   const shown = sharesOf(rows, {
     models: models.length,
     nodes: nodes.length,
@@ -74,7 +78,11 @@ export function formatTop(moment: Moment, lines: number): string {
     `${head(moment)}\n`,
     table(MODEL_COLUMNS, models, shown.models),
     table(NODE_COLUMNS, nodes, shown.nodes),
-    table(REPLICA_COLUMNS, replicas, shown.replicas),
+    table(
+      degraded ? [...REPLICA_COLUMNS, REASON_COLUMN] : REPLICA_COLUMNS,
+      replicas,
+      shown.replicas,
+    ),
   ].join("\n");
 }
 
@@ -108,11 +116,12 @@ export function topRecord(moment: Moment) {
       gpu_percent: gpuPercent(node) < 0 ? null : gpuPercent(node),
       load_1m: node.inventory?.load?.load1m ?? null,
     })),
-    replicas: moment.replicas.map(({ replicaId, model, state, inFlight }) => ({
-      replica_id: replicaId,
-      model,
-      state: decodeReplicaState(state),
-      in_flight: inFlight ?? null,
+    replicas: moment.replicas.map((replica) => ({
+      replica_id: replica.replicaId,
+      model: replica.model,
+      state: replicaWord(replica),
+      reason: degradation(replica),
+      in_flight: replica.inFlight ?? null,
     })),
   };
 }

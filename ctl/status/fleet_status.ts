@@ -8,10 +8,15 @@ import type {
   RouterView,
 } from "@heddle/proto/gen/admin";
 import type { Problem } from "@heddle/proto/gen/types";
+import { createClient, type Transport } from "@connectrpc/connect";
+import { AdminService } from "@heddle/proto/gen/admin";
+import { type NodeWeights, WeightsService } from "@heddle/proto/gen/weights";
 import { decodeNodeState } from "@heddle/proto/node_state";
-import { decodeReplicaState } from "@heddle/proto/replica_state";
-import { type AdminClient, CALL_TIMEOUT_MS } from "../client.ts";
+import { CALL_TIMEOUT_MS } from "../client.ts";
+import type { Concern } from "./concern.ts";
+import { replicaWord } from "./degradation.ts";
 import { plural } from "./plural.ts";
+import { servingConcerns } from "./serving_concerns.ts";
 
 /** Everything that `ctl status` asks control for. */
 export interface Fleet {
@@ -22,34 +27,32 @@ export interface Fleet {
   readonly models: readonly ModelView[];
   readonly replicas: readonly ReplicaView[];
   readonly routers: readonly RouterView[];
+  /** What nodes fetched, or could not fetch. */
+  readonly weights: readonly NodeWeights[];
 }
 
 /** Asks for everything at once. */
-export async function fetchFleet(client: AdminClient): Promise<Fleet> {
+export async function fetchFleet(transport: Transport): Promise<Fleet> {
+  const client = createClient(AdminService, transport);
   const options = { timeoutMs: CALL_TIMEOUT_MS };
-  const [version, catalog, { nodes }, { models }, { replicas }, { routers }] = await Promise.all([
-    client.getVersion({}, options),
-    client.getCatalog({}, options),
-    client.listNodes({}, options),
-    client.listModels({}, options),
-    client.listReplicas({}, options),
-    client.listRouters({}, options),
-  ]);
-  return { version, catalog, nodes, models, replicas, routers };
-}
-
-/** One thing that is not as it should be. */
-export interface Concern {
-  readonly subject: string;
-  readonly what: string;
-  /** A command, or what to do on the machine. */
-  readonly next: string;
+  const [version, catalog, { nodes }, { models }, { replicas }, { routers }, { weights }] =
+    await Promise.all([
+      client.getVersion({}, options),
+      client.getCatalog({}, options),
+      client.listNodes({}, options),
+      client.listModels({}, options),
+      client.listReplicas({}, options),
+      client.listRouters({}, options),
+      createClient(WeightsService, transport).listWeights({}, options),
+    ]);
+  return { version, catalog, nodes, models, replicas, routers, weights };
 }
 
 export interface FleetStatus {
   readonly nodes: Readonly<Record<string, number>>;
   readonly gpus: { readonly all: number; readonly free: number; readonly unusable: number };
   readonly models: { readonly all: number; readonly serving: number; readonly asleep: number };
+  /** By state; "degraded" are those that are ready while a part of them is not well. */
   readonly replicas: Readonly<Record<string, number>>;
   readonly routers: { readonly all: number; readonly current: number };
   readonly inFlight: number;
@@ -78,7 +81,7 @@ export function statusOf(fleet: Fleet): FleetStatus {
       serving: models.filter((model) => model.readyReplicas + model.attachedEngines > 0).length,
       asleep: models.filter(isAsleep).length,
     },
-    replicas: counted(replicas.map((replica) => decodeReplicaState(replica.state))),
+    replicas: counted(replicas.map(replicaWord)),
     routers: { all: leased.length, current: leased.filter((router) => router.current).length },
     inFlight: sum(leased.map((router) => router.inFlight)),
     waiting: sum(leased.map((router) => router.waiting)),
@@ -87,6 +90,7 @@ export function statusOf(fleet: Fleet): FleetStatus {
       ...catalogConcerns(fleet.catalog),
       ...routerConcerns(routers),
       ...models.flatMap(modelConcerns),
+      ...servingConcerns(fleet),
       ...nodes.flatMap(nodeConcerns),
     ],
   };
@@ -189,8 +193,10 @@ function nodeConcerns(node: NodeView): readonly Concern[] {
     ...(inventory?.hcas ?? []).map((hca) => [` ${hca.name}:${hca.port}`, hca.problems] as const),
     ...(inventory?.engines ?? []).map((each) => [` engine ${each.name}`, each.problems] as const),
   ];
+  // Of an attached engine its own concern says that it is lost: nobody forgets a node of it.
+  const told = node.attached !== undefined && state === "lost";
   return [
-    ...stateConcern(node.name, state),
+    ...(told ? [] : stateConcern(node.name, state)),
     ...parts.flatMap(([part, problems]) =>
       problems.map((problem) => ({
         subject: `node ${node.name}${part}`,

@@ -34,6 +34,7 @@ const WELL: Fleet = {
   models: [create(ModelViewSchema, { name: "demo", desiredReplicas: 1, readyReplicas: 1 })],
   replicas: [create(ReplicaViewSchema, { replicaId: "demo-1-1", state: ReplicaState.READY })],
   routers: [create(RouterViewSchema, { name: "r/1", leased: true, current: true, inFlight: 3 })],
+  weights: [],
 };
 
 Deno.test("status: a fleet that is well fits in nine lines", () => {
@@ -86,6 +87,7 @@ Deno.test("status: whatever is not well is named, with what to do next", () => {
     ],
     replicas: [],
     routers: [],
+    weights: [],
   };
   const found = statusOf(trouble);
   deepEqual(
