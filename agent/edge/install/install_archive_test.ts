@@ -1,4 +1,5 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
@@ -10,6 +11,7 @@ import { installArchive } from "./install_archive.ts";
 import { releaseServer, type TarEntry, tarGz } from "./release_fake.ts";
 
 const SHIM = fileURLToPath(new URL("../../../bin/heddle-shim", import.meta.url));
+const CC = "/usr/bin/cc";
 const ARCH = Deno.build.arch;
 const NAME = ARCH === "x86_64"
   ? "llama-b1-bin-ubuntu-x64.tar.gz"
@@ -141,16 +143,70 @@ Deno.test("installArchive() counts nothing that does not run here", async () => 
   );
 });
 
-Deno.test("installArchive() names the library that is missing, of a real program", async () => {
-  const compiler = await new Deno.Command("/usr/bin/cc", { args: ["--version"] }).output()
-    .catch(() => undefined);
-  if (compiler?.success !== true) return;
+Deno.test("installArchive() takes a release from a folder, and asks nobody", async (t) => {
+  const bytes = await tarGz([SERVER]);
+  const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+  const root = await Deno.makeTempDir();
+  const [releases, into] = [join(root, "releases"), join(root, "engines")];
+  await Deno.mkdir(releases);
+  const release = async (digest: string) => {
+    const assets = [{ name: NAME, browser_download_url: NAME, size: bytes.length, digest }];
+    await Deno.writeTextFile(join(releases, "b1.json"), JSON.stringify({ assets }));
+  };
+  const request = decodeInstallRequest(JSON.stringify({
+    engine: "llamacpp",
+    version: "b1",
+    into,
+    releases,
+    arch: ARCH,
+    shim: SHIM,
+  }));
+  const how = { say: () => {}, signal: new AbortController().signal, retryMs: 5 };
+  try {
+    await t.step(
+      "one that is not there",
+      () => rejects(installArchive(request, how), refusedAs("release_not_found", /b1\.json/)),
+    );
+    await t.step("an archive that is another", async () => {
+      await Deno.writeFile(join(releases, NAME), bytes);
+      await release(`sha256:${"0".repeat(64)}`);
+      await rejects(installArchive(request, how), refusedAs("corrupt", /has not the SHA-256/));
+      deepEqual([...Deno.readDirSync(into)], []);
+    });
+    await t.step("what its JSON says", async () => {
+      await release(digest);
+      const { path, version } = await installArchive(request, how);
+      equal(path, join(into, "llamacpp-b1", SERVER.path));
+      equal(version, "4711");
+      deepEqual([...Deno.readDirSync(into)].map(({ name }) => name), ["llamacpp-b1"]);
+      deepEqual([...Deno.readDirSync(releases)].length, 2, "the folder is as it was");
+    });
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+});
+
+Deno.test({
+  name: "installArchive() names the library that is missing, of a real program",
+  ignore: !hasCompiler(),
+  fn: namesMissingLibrary,
+});
+
+function hasCompiler(): boolean {
+  try {
+    return new Deno.Command(CC, { args: ["--version"] }).outputSync().success;
+  } catch {
+    return false;
+  }
+}
+
+async function namesMissingLibrary(): Promise<void> {
   const folder = await Deno.makeTempDir();
   try {
     await Deno.writeTextFile(join(folder, "a.c"), "int f(void){return 1;}\n");
     await Deno.writeTextFile(join(folder, "m.c"), "int f(void);int main(void){return f();}\n");
     const cc = async (...args: string[]) => {
-      const { success } = await new Deno.Command("/usr/bin/cc", { args, cwd: folder }).output();
+      const { success } = await new Deno.Command(CC, { args, cwd: folder }).output();
       ok(success);
     };
     await cc("-shared", "-fPIC", "-o", "libgone4711.so", "a.c");
@@ -163,4 +219,4 @@ Deno.test("installArchive() names the library that is missing, of a real program
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
-});
+}

@@ -4,47 +4,63 @@ import type { FetchRequest } from "../../../core/weights/documents.ts";
 import { WeightsError } from "../../../core/weights/failure.ts";
 import { delay, spawnTask } from "@heddle/common/task";
 
-/** At 10 GB/s a disk loses 20 GB between two looks: less than what is usually kept free. */
-const LOOK_MS = 2_000;
 const GIB = 1024 ** 3;
+
+/** What is asked of the disk. */
+export interface Disk {
+  /** At 10 GB/s a disk loses 20 GB in 2 s: less than what is usually kept free. */
+  readonly lookMs: number;
+  /** Undefined: the file system does not say. */
+  freeBytes(folder: string): Promise<number | undefined>;
+}
+
+const REAL: Disk = {
+  lookMs: 2_000,
+  async freeBytes(folder) {
+    const { bavail, bsize, blocks } = await statfs(folder);
+    const free = bavail * bsize;
+    return Number.isFinite(free) && blocks > 0 ? free : undefined;
+  },
+};
 
 export interface DiskWatch {
   readonly request: FetchRequest;
   readonly signal: AbortSignal;
   /** Aborted, with the error, when the disk becomes short. */
   readonly onShort: AbortController;
+  readonly disk?: Disk;
 }
 
 /** Throws `disk_full` when there is no room now; goes on looking until the signal aborts. */
 export async function watchDisk(
   folder: string,
   lackingBytes: () => number,
-  { request, signal, onShort }: DiskWatch,
+  { request, signal, onShort, disk = REAL }: DiskWatch,
 ): Promise<void> {
   const { reserve_bytes: reserve } = request;
-  const short = await shortage(folder, lackingBytes(), reserve);
+  const short = shortage(folder, await disk.freeBytes(folder), {
+    needBytes: lackingBytes(),
+    reserveBytes: reserve,
+  });
   if (short !== undefined) throw short;
   spawnTask("disk", async () => {
     while (!signal.aborted) {
-      await delay(LOOK_MS, signal);
+      await delay(disk.lookMs, signal);
+      if (signal.aborted) return;
       // Somebody else may fill the disk: then what is left of it is left to them.
-      const full = signal.aborted ? undefined : await shortage(folder, 0, reserve);
+      const free = await disk.freeBytes(folder);
+      const full = shortage(folder, free, { needBytes: 0, reserveBytes: reserve });
       if (full !== undefined) onShort.abort(full);
     }
   }, signal);
 }
 
-async function shortage(
+function shortage(
   folder: string,
-  needBytes: number,
-  reserveBytes: number,
-): Promise<WeightsError | undefined> {
-  const stat = await statfs(folder);
-  const free = stat.bavail * stat.bsize;
-  // A file system that does not say is taken at its word.
-  if (!Number.isFinite(free) || stat.blocks === 0 || free >= needBytes + reserveBytes) {
-    return undefined;
-  }
+  free: number | undefined,
+  { needBytes, reserveBytes }: { readonly needBytes: number; readonly reserveBytes: number },
+): WeightsError | undefined {
+  if (free === undefined || free >= needBytes + reserveBytes) return undefined;
   const need = needBytes > 0
     ? `${gib(needBytes)} are still to be fetched`
     : "the fetch was stopped";

@@ -7,10 +7,10 @@ import type { FetchRequest } from "../../../core/weights/documents.ts";
 import { WeightsError } from "../../../core/weights/failure.ts";
 import { type Interval, missing } from "../../../core/weights/intervals.ts";
 import { errorText } from "@heddle/proto/error";
-import { watchDisk } from "./disk.ts";
+import { type Disk, watchDisk } from "./disk.ts";
 import { FileTransfer } from "./file_transfer.ts";
 import type { Http } from "../net/http.ts";
-import { Pace } from "./pace.ts";
+import { Pace, type PaceClock } from "./pace.ts";
 import { PartFile } from "./part_file.ts";
 import type { Patience } from "../net/patience.ts";
 import type { Progress } from "../progress.ts";
@@ -29,6 +29,10 @@ export interface DownloadOptions {
   readonly http: Http;
   readonly progress: Progress;
   readonly signal: AbortSignal;
+  /** @default the real one */
+  readonly disk?: Disk;
+  /** Of the limit on bandwidth. @default the real one */
+  readonly clock?: PaceClock;
 }
 
 /** A file that was spoilt on its way is fetched once more; twice is no accident. */
@@ -51,7 +55,12 @@ export async function download(
       if (whole) progress.fileDone();
       else open.push(part);
     }
-    await watchDisk(folder, () => lackingBytes(open), { request, signal, onShort: failed });
+    await watchDisk(folder, () => lackingBytes(open), {
+      request,
+      signal,
+      onShort: failed,
+      ...(options.disk === undefined ? {} : { disk: options.disk }),
+    });
     const downloading = new Download(options, signal);
     await Promise.all(
       Array.from(
@@ -105,7 +114,7 @@ class Download {
     const { request, progress } = options;
     this.#options = options;
     this.#signal = signal;
-    this.#pace = new Pace(request.bytes_per_second, signal);
+    this.#pace = new Pace(request.bytes_per_second, signal, options.clock);
     this.#patience = {
       signal,
       tries: request.tries,

@@ -1,0 +1,102 @@
+import { equal, match, ok, rejects } from "node:assert/strict";
+import {
+  decodeRequest,
+  encodeRequest,
+  type FetchRequestInput,
+} from "../../../core/weights/documents.ts";
+import { WeightsError } from "../../../core/weights/failure.ts";
+import { type FakeHub, fakeHub, someBytes } from "../hub_fake.ts";
+import { Http } from "../net/http.ts";
+import { Progress } from "../progress.ts";
+import type { RemoteFile } from "../remote/remote_file.ts";
+import { download, type DownloadOptions } from "./download.ts";
+import { PartFile } from "./part_file.ts";
+
+const GIB = 1024 ** 3;
+const [SIZE, CHUNK] = [300_000, 100_000];
+
+interface Place extends AsyncDisposable {
+  readonly hub: FakeHub;
+  readonly folder: string;
+  readonly file: RemoteFile;
+  readonly progress: Progress;
+  fetch(
+    how: Pick<DownloadOptions, "disk" | "clock">,
+    changes: Partial<FetchRequestInput>,
+  ): ReturnType<typeof download>;
+}
+
+/** A file of three chunks, and where it is to go. */
+async function open(): Promise<Place> {
+  const hub = await fakeHub({ "m.gguf": someBytes(SIZE) });
+  const folder = await Deno.makeTempDir();
+  const progress = new Progress(() => {});
+  const http = new Http({ token: undefined, tokenOrigin: "", caCerts: [], headMs: 30_000 });
+  const url = `${hub.url}/org/name/resolve/main/m.gguf`;
+  const file = { path: "m.gguf", url, size: SIZE, hash: undefined, identity: "one" };
+  return {
+    hub,
+    folder,
+    file,
+    progress,
+    fetch: (how, changes) =>
+      download([file], {
+        request: decodeRequest(encodeRequest({
+          verb: "fetch",
+          source: "",
+          into: folder,
+          chunk_bytes: CHUNK,
+          ...changes,
+        })),
+        folder,
+        http,
+        progress,
+        signal: new AbortController().signal,
+        ...how,
+      }),
+    async [Symbol.asyncDispose]() {
+      http[Symbol.dispose]();
+      progress[Symbol.dispose]();
+      await hub[Symbol.asyncDispose]();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+Deno.test("download() ends when somebody else fills the disk, and keeps what it had", async () => {
+  await using place = await open();
+  const { hub, folder, file, progress } = place;
+  hub.fault = ({ storage, range }) =>
+    storage && range !== `bytes=0-${CHUNK - 1}` ? { kind: "trickle" } : undefined;
+  const disk = {
+    lookMs: 1,
+    freeBytes: () => Promise.resolve((progress.receivedBytes < CHUNK ? 6 : 4) * GIB),
+  };
+  await rejects(
+    place.fetch({ disk }, { connections: 1, reserve_bytes: 5 * GIB }),
+    (error: unknown) => {
+      ok(error instanceof WeightsError, String(error));
+      equal(error.reason, "disk_full", error.message);
+      match(error.message, /has 4\.0 GiB free: the fetch was stopped, and 5\.0 GiB stay free/);
+      return true;
+    },
+  );
+  const part = new PartFile(folder, file);
+  equal(await part.open(), false, "it is not whole");
+  ok(part.hadBytes >= CHUNK && part.hadBytes < SIZE, String(part.hadBytes));
+  part.close();
+});
+
+Deno.test("download() holds all its connections together to the bandwidth that was set", async () => {
+  await using place = await open();
+  let now = 0;
+  const clock = {
+    now: () => now,
+    wait: (ms: number) => Promise.resolve(void (now += ms)),
+  };
+  const limits = { connections: 3, bytes_per_second: 100_000 };
+  const [fetched] = await place.fetch({ clock }, limits);
+  equal(fetched?.size, SIZE);
+  // 3 s, of which a tenth of a second is run ahead; parts of it need not come out even.
+  ok(Math.abs(now - 2_900) < 1e-6, String(now));
+});
