@@ -208,6 +208,36 @@ Deno.test("plan: what changes, what that starts and stops, and what stands in th
   );
 });
 
+Deno.test("plan: an engine that takes another's place is one line, from where and to where", () => {
+  const profile = "p";
+  const reason = "profile_changed";
+  equal(
+    formatPlan(create(CatalogPlanSchema, {
+      revision: 3n,
+      changes: [{ model: "m", kind: "replaced", parts: ["profile p"] }],
+      starts: [
+        { model: "m", profile, nodes: ["c"], replaces: "m-1-1" },
+        { model: "m", profile, nodes: ["b"], replaces: "m-1-2" },
+        { model: "m", profile, nodes: ["d"] },
+      ],
+      stops: [
+        { model: "m", profile, nodes: ["a"], replicaId: "m-1-1", reason },
+        { model: "m", profile, nodes: ["b"], replicaId: "m-1-2", reason },
+      ],
+    })),
+    "Against revision 3\n" +
+      "Models:\n" +
+      "  ~ m replaced: profile p (its engines are replaced)\n" +
+      "Would move:\n" +
+      "  m-1-1: profile p on a → profile p on c: profile_changed\n" +
+      "Would replace:\n" +
+      "  m-1-2: profile p on b → profile p on b: profile_changed\n" +
+      "Would start:\n" +
+      "  m: profile p on d\n" +
+      "0 replicas go on as they are\n",
+  );
+});
+
 Deno.test("apply: says the revision, or why it waits and how to go on", () => {
   equal(
     applied(create(ApplyCatalogResponseSchema, { applied: true, revision: 7n }), "c.yaml"),

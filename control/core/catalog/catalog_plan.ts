@@ -10,7 +10,7 @@ import type { Foresight } from "./foresight.ts";
 
 export interface CatalogPlan {
   readonly changes: readonly ModelChange[];
-  readonly starts: readonly PlannedReplica[];
+  readonly starts: readonly (PlannedReplica & StartedReplica)[];
   readonly stops: readonly (PlannedReplica & StoppedReplica)[];
   /** Replicas that go on as they are. */
   readonly kept: number;
@@ -31,6 +31,11 @@ export interface PlannedReplica {
   readonly model: string;
   readonly profile: string;
   readonly nodes: readonly NodeId[];
+}
+
+export interface StartedReplica {
+  /** One of those that stop, whose place it takes; absent when there is one more. */
+  readonly replaces?: ReplicaId;
 }
 
 export interface StoppedReplica {
@@ -55,14 +60,15 @@ export function catalogPlan(before: World, foreseen: Foresight): CatalogPlan {
   };
   const now = sorted(before.replicas.values()).filter((replica) => !ending(replica));
   const then = sorted(after.replicas.values()).filter(({ id }) => stays(id));
+  const stops = now.filter(({ id }) => !stays(id)).map((replica) => ({
+    ...planned(replica),
+    replicaId: replica.id,
+    reason: foreseen.reasons.get(replica.id) ?? replica.retiring?.reason ?? "",
+  }));
   return {
     changes: changesOf(before.catalog.catalog, after.catalog.catalog),
-    starts: then.filter(({ id }) => !before.replicas.has(id)).map(planned),
-    stops: now.filter(({ id }) => !stays(id)).map((replica) => ({
-      ...planned(replica),
-      replicaId: replica.id,
-      reason: foreseen.reasons.get(replica.id) ?? replica.retiring?.reason ?? "",
-    })),
+    starts: paired(then.filter(({ id }) => !before.replicas.has(id)).map(planned), stops),
+    stops,
     kept: now.filter(({ id }) => stays(id)).length,
     shortages: after.catalog.catalog.models.flatMap((model) =>
       shortageOf(model, then, foreseen) ?? []
@@ -79,6 +85,32 @@ function sorted(replicas: Iterable<Replica>): Replica[] {
 
 function planned({ model, profile, shards }: Replica): PlannedReplica {
   return { model, profile, nodes: shards.map(({ node }) => node) };
+}
+
+/** Each start with the stop that it makes up for: of its own profile if there is one, else of its model. */
+function paired(
+  starts: readonly PlannedReplica[],
+  stops: readonly (PlannedReplica & StoppedReplica)[],
+): CatalogPlan["starts"] {
+  const taken = new Map<PlannedReplica, ReplicaId>();
+  // Nobody takes the place of what is one too many.
+  const left = new Set(stops.filter(({ reason }) => reason !== "surplus"));
+  for (const sameProfile of [true, false]) {
+    for (const start of starts) {
+      const stop = taken.has(start)
+        ? undefined
+        : [...left].find((each) =>
+          each.model === start.model && (!sameProfile || each.profile === start.profile)
+        );
+      if (stop === undefined) continue;
+      taken.set(start, stop.replicaId);
+      left.delete(stop);
+    }
+  }
+  return starts.map((start) => {
+    const replaces = taken.get(start);
+    return replaces === undefined ? start : { ...start, replaces };
+  });
 }
 
 function shortageOf(
@@ -127,6 +159,8 @@ function replaces(from: Model, to: Model): boolean {
 
 const FIELDS = [
   "source",
+  "source_include",
+  "source_exclude",
   "aliases",
   "fallbacks",
   "routing_profile",

@@ -70,7 +70,34 @@ Deno.test("a profile that changes replaces every engine, one after the other", (
   deepEqual(plan.changes, [{ model: "a", kind: "replaced", parts: ["profile p"] }]);
   equal(plan.starts.length, 3);
   deepEqual(plan.stops.map(({ reason }) => reason), Array(3).fill("profile_changed"));
+  const replaced = plan.starts.map(({ replaces }) => replaces).toSorted();
+  deepEqual(replaced, plan.stops.map(({ replicaId }) => replicaId).toSorted());
   deepEqual([plan.kept, plan.shortages], [0, []]);
+});
+
+Deno.test("a start that takes a stopped engine's place says whose, and one more says nothing", () => {
+  const sim = settledFleet(catalog(model("a", 1), model("b", 1)));
+  const [old] = [...sim.world.replicas.values()].filter((replica) => replica.model === "a");
+  const plan = foresee(sim, catalog(model("a", 2, { name: "q", args: ["--new"] })));
+  deepEqual(
+    plan.starts.map(({ model, replaces }) => [model, replaces]).toSorted(),
+    [
+      ["a", undefined],
+      ["a", old?.id],
+    ].toSorted(),
+  );
+  deepEqual(plan.stops.map(({ model, reason }) => [model, reason]), [
+    ["a", "profile_changed"],
+    ["b", "model_removed"],
+  ]);
+});
+
+Deno.test("what is fetched of a source is part of it: engines are replaced, and the plan says by what", () => {
+  const sim = settledFleet(catalog(model("a", 1)));
+  for (const [field, to] of [["source_include", ["*.json"]], ["source_exclude", ["*.bin"]]]) {
+    const plan = foresee(sim, catalog({ ...model("a", 1), [`${field}`]: to }));
+    deepEqual(plan.changes, [{ model: "a", kind: "replaced", parts: [field] }]);
+  }
 });
 
 Deno.test("a change of weight, priority, aliases or fallbacks touches no engine", () => {

@@ -52,8 +52,13 @@ export function formatPlan(plan: CatalogPlan): string {
   const { changes, starts, stops, shortages } = plan;
   const sections = [
     section("Models:", changes.map(formatChange)),
-    section("Would start:", starts.map(formatReplica)),
-    section("Would stop:", stops.map(formatReplica)),
+    ...replaced(starts, stops),
+    section("Would start:", starts.filter(({ replaces }) => replaces === "").map(formatReplica)),
+    section(
+      "Would stop:",
+      stops.filter(({ replicaId }) => starts.every(({ replaces }) => replaces !== replicaId))
+        .map(formatReplica),
+    ),
     section("Would be short:", shortages.map(formatShortage)),
   ].flat();
   const nothing = changes.length + starts.length + stops.length === 0;
@@ -90,6 +95,26 @@ function formatReplica({ model, profile, nodes, replicaId, reason }: PlannedRepl
   const name = replicaId === "" ? model : replicaId;
   const why = reason === "" ? "" : `: ${reason}`;
   return `${name}: profile ${profile} on ${nodes.join(", ")}${why}`;
+}
+
+/** What goes from one place to another, and what is replaced where it is; each from and to. */
+function replaced(
+  starts: readonly PlannedReplica[],
+  stops: readonly PlannedReplica[],
+): readonly (readonly string[])[] {
+  const pairs = starts.flatMap((to) => {
+    const from = stops.find(({ replicaId }) => replicaId !== "" && replicaId === to.replaces);
+    if (from === undefined) return [];
+    const place = ({ profile, nodes }: PlannedReplica) =>
+      `profile ${profile} on ${nodes.join(", ")}`;
+    const why = from.reason === "" ? "" : `: ${from.reason}`;
+    const moves = from.nodes.toSorted().join() !== to.nodes.toSorted().join();
+    return [{ moves, line: `${from.replicaId}: ${place(from)} → ${place(to)}${why}` }];
+  });
+  const lines = (moves: boolean) =>
+    pairs.filter((each) => each.moves === moves)
+      .map(({ line }) => line);
+  return [section("Would move:", lines(true)), section("Would replace:", lines(false))];
 }
 
 function formatShortage({ model, running, wanted, detail }: ModelShortage): string {
