@@ -112,7 +112,7 @@ Deno.test("a node is drained under traffic: no request fails, and nothing is lef
   const traffic = startTraffic(heddle.openaiUrl, { clients: 4, model: "demo", maxTokens: 30 });
   try {
     await served(traffic, 8);
-    equal((await heddle.ctl("drain", home, "--reason", "new fans")).code, 0);
+    equal((await heddle.ctl("drain", home, "--yes", "--reason", "new fans")).code, 0);
     await eventually(`${home} is drained`, async () => {
       const node = await nodeOf(heddle, home);
       return node?.state === "drained" ? true : undefined;

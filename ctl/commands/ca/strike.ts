@@ -1,14 +1,23 @@
 /** `ctl ca strike` and `ctl ca struck`: certificates that count no more before they end. */
 import { buildCommand } from "@stricli/core";
-import { createClient } from "@connectrpc/connect";
 import { CertificateService, type StrikeView } from "@heddle/proto/gen/identity";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
-import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
-import { LIST_ALIASES, LIST_FLAGS, type ListFlags, outputOf } from "../../command.ts";
-import { withTransport } from "../../client.ts";
+import {
+  callService,
+  COMMON_FLAGS,
+  type CtlContext,
+  LIST_ALIASES,
+  LIST_FLAGS,
+  type ListFlags,
+  outputOf,
+  type SureFlags,
+  YES_FLAG,
+} from "../../command.ts";
+import { confirm } from "../../io.ts";
 import { type Listing, writeListing } from "../../table.ts";
+import { show } from "../../watch.ts";
 
-interface StrikeFlags extends CommonFlags {
+interface StrikeFlags extends SureFlags {
   readonly reason: string;
 }
 
@@ -27,6 +36,7 @@ export const strike = buildCommand({
     },
     flags: {
       ...COMMON_FLAGS,
+      ...YES_FLAG,
       reason: { kind: "parsed", parse: String, default: "", brief: "Why; it is kept on record" },
     },
   },
@@ -35,12 +45,15 @@ export const strike = buildCommand({
     const struck = name === undefined
       ? { case: "serial" as const, value: what }
       : { case: "holder" as const, value: { role, name } };
-    const context = await this.loadContext(flags);
-    const made = await withTransport(
-      context,
-      (transport) =>
-        createClient(CertificateService, transport)
-          .strike({ struck, reason: flags.reason }, { timeoutMs: CALL_TIMEOUT_MS }),
+    await confirm(
+      this,
+      flags,
+      `Strike ${what}? What stands on it is ended, and that cannot be taken back.`,
+    );
+    const made = await callService(
+      this,
+      { flags, service: CertificateService },
+      (client) => client.strike({ struck, reason: flags.reason }, { timeoutMs: CALL_TIMEOUT_MS }),
     );
     this.io.out(`${made.strike?.struck ?? what}: struck; what stood on it is ended\n`);
   },
@@ -50,18 +63,19 @@ export const struck = buildCommand({
   docs: { brief: "List what was struck" },
   parameters: { flags: LIST_FLAGS, aliases: LIST_ALIASES },
   async func(this: CtlContext, flags: ListFlags) {
-    const context = await this.loadContext(flags);
-    const { strikes } = await withTransport(
-      context,
-      (transport) =>
-        createClient(CertificateService, transport)
-          .listStrikes({}, { timeoutMs: CALL_TIMEOUT_MS }),
-    );
-    writeListing(this.io, listing(strikes), outputOf(flags));
+    await show(this, flags, async () => {
+      const { strikes } = await callService(
+        this,
+        { flags, service: CertificateService },
+        (client) => client.listStrikes({}, { timeoutMs: CALL_TIMEOUT_MS }),
+      );
+      return (io) => writeListing(io, struckListing(strikes), outputOf(flags));
+    });
   },
 });
 
-function listing(strikes: readonly StrikeView[]): Listing<StrikeView> {
+/** The table of what was struck. */
+export function struckListing(strikes: readonly StrikeView[]): Listing<StrikeView> {
   const at = ({ atMs }: StrikeView) => new Date(Number(atMs)).toISOString().slice(0, 19);
   return {
     rows: strikes,

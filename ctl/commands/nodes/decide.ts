@@ -3,6 +3,7 @@ import { buildCommand } from "@stricli/core";
 import type { NodeView } from "@heddle/proto/gen/admin";
 import { decodeNodeState } from "@heddle/proto/node_state";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
+import { confirm } from "../../io.ts";
 import {
   call,
   COMMON_FLAGS,
@@ -10,6 +11,8 @@ import {
   type CtlContext,
   REASON_FLAG,
   type ReasonFlags,
+  type SureFlags,
+  YES_FLAG,
 } from "../../command.ts";
 
 const NODE_PARAMETER = {
@@ -46,10 +49,17 @@ export const uncordon = buildCommand({
   },
 });
 
+interface DrainFlags extends SureFlags, ReasonFlags {}
+
 export const drain = buildCommand({
   docs: { brief: "Move what runs on a node elsewhere, then stop it there" },
-  parameters: { flags: DECIDE_FLAGS, positional: NODE_PARAMETER },
-  async func(this: CtlContext, flags: ReasonFlags, node: string) {
+  parameters: { flags: { ...DECIDE_FLAGS, ...YES_FLAG }, positional: NODE_PARAMETER },
+  async func(this: CtlContext, flags: DrainFlags, node: string) {
+    await confirm(
+      this,
+      flags,
+      `Drain node ${node}? What runs there stops, also where it finds no other place.`,
+    );
     const answer = await call(
       this,
       flags,

@@ -5,7 +5,6 @@ import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { confirm } from "../../io.ts";
 import {
   COMMON_FLAGS,
-  type CommonFlags,
   type CtlContext,
   REASON_FLAG,
   type ReasonFlags,
@@ -16,7 +15,7 @@ import { callTenancy } from "./client.ts";
 import { durationFlag, saySecret } from "./key_create.ts";
 import { KEY_PARAMETER } from "./key_show.ts";
 
-interface RotateFlags extends CommonFlags {
+interface RotateFlags extends SureFlags {
   readonly overlap?: number;
   readonly expires?: number;
 }
@@ -34,6 +33,7 @@ export const rotateKey = buildCommand({
   parameters: {
     flags: {
       ...COMMON_FLAGS,
+      ...YES_FLAG,
       overlap: durationFlag("How long the old secret holds on; 24h when not said, 0s: not at all"),
       expires: durationFlag("How long the new secret holds; for ever when not said"),
     },
@@ -41,6 +41,13 @@ export const rotateKey = buildCommand({
   },
   async func(this: CtlContext, flags: RotateFlags, name: string) {
     const overlapMs = flags.overlap ?? OVERLAP_MS;
+    if (overlapMs === 0) {
+      await confirm(
+        this,
+        flags,
+        `End the secret of key ${name} now? Who still uses it is refused.`,
+      );
+    }
     const request = {
       key: name,
       overlapMs: BigInt(overlapMs),

@@ -30,7 +30,7 @@ async function run(lab: Lab): Promise<void> {
     await fleet.heddle("orgs", "create", "acme");
     await fleet.heddle("projects", "create", "acme/chat");
     await fleet.heddle("cordon", "gpu-b-1", "--reason", "fan");
-    await fleet.heddle("ca", "strike", "agent/gpu-gone", "--reason", "sold");
+    await fleet.heddle("ca", "strike", "agent/gpu-gone", "--yes", "--reason", "sold");
     return fleet;
   });
   const first = await fleet.ready("giant");

@@ -58,7 +58,7 @@ async function run(lab: Lab): Promise<void> {
   await lab.step("one that is struck counts no more, at once", async () => {
     const heddle = ["/usr/local/bin/heddle", "ca"];
     const control = fleet.node("control-1");
-    await control.run([...heddle, "strike", "agent/gpu-b-1", "--reason", "stolen"]);
+    await control.run([...heddle, "strike", "agent/gpu-b-1", "--yes", "--reason", "stolen"]);
     await waitFor("unreachable", () => isState(fleet, "gpu-b-1", "unreachable"), 60_000);
     match(await fleet.node("gpu-b-1").journal("heddle-agent"), /the certificate was refused/);
     match(await control.run([...heddle, "struck"]), /agent\/gpu-b-1.*stolen/);

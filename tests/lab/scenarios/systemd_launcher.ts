@@ -69,7 +69,7 @@ async function run(lab: Lab): Promise<void> {
     deepEqual(said, []);
   });
   await lab.step("control stops an engine through the agent, and starts another", async () => {
-    await ctl(node, "drain", "gpu-1");
+    await ctl(node, "drain", "gpu-1", "--yes");
     await waitFor("the unit is gone", async () => await units(node) === "", 60_000);
     equal(await node.sh(`ps -u ${ENGINE_USER} -o pid= || true`), "", "its children too");
     await ctl(node, "uncordon", "gpu-1");
