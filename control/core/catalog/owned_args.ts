@@ -14,7 +14,9 @@ const VLLM: readonly string[] = [
   ...["--data-parallel-start-rank", "-dpr", "--data-parallel-rank", "-dpn"],
   ...["--data-parallel-address", "-dpa", "--data-parallel-rpc-port", "-dpp"],
   ...["--data-parallel-backend", "-dpb", "--data-parallel-external-lb", "-dpe"],
-  ...["--data-parallel-hybrid-lb", "-dph", "--data-parallel-multi-port-external-lb"],
+  ...["--data-parallel-hybrid-lb", "-dph", "--data-parallel-multi-port-external-lb", "-dpm"],
+  ...["--data-parallel-supervisor-port", "--prefill-context-parallel-size", "-pcp"],
+  ...["--device", "--device-ids"],
   ...["--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless"],
   ...["--distributed-executor-backend"],
 ];
@@ -26,6 +28,8 @@ const OWNED: Readonly<Record<EngineName, readonly string[]>> = {
     ...["--api-key", "--admin-api-key", "--ssl-keyfile", "--ssl-certfile"],
     ...["--tp-size", "--tensor-parallel-size", "--tp", "--pp-size", "--pipeline-parallel-size"],
     ...["--pp", "--dp-size", "--data-parallel-size", "--dp"],
+    ...["--attn-dp-size", "--attention-data-parallel-size", "--moe-dp-size"],
+    ...["--moe-data-parallel-size", "--attn-cp-size", "--attention-context-parallel-size"],
     ...["--nnodes", "--node-rank", "--dist-init-addr", "--nccl-init-addr", "--nccl-port"],
     ...["--base-gpu-id", "--gpu-id-step", "--device"],
   ],
@@ -39,8 +43,12 @@ const OWNED: Readonly<Record<EngineName, readonly string[]>> = {
   sim: [...VLLM],
 };
 
-/** Argument parsers take a long flag's unambiguous beginning for it; shorter ones are never unique. */
-const ABBREVIATION_LENGTH_MIN = 5;
+/**
+ * Whose argument parser takes a flag's beginning for it, however short, where no other flag of its
+ * version begins so. Which those are differs by version: every beginning of an owned one is refused,
+ * for it is that flag, or none at all.
+ */
+const ABBREVIATES: readonly EngineName[] = ["vllm", "sglang", "sim"];
 
 /** Complains about each argument that is one of Heddle's own, at its place in `args`. */
 export function checkArgs(
@@ -61,13 +69,12 @@ export function checkArgs(
 
 /** The flag of Heddle's that an argument sets, in any spelling the engines' parsers accept. */
 function ownedFlag(engine: EngineName, arg: string): string | undefined {
-  const spelled = arg.trim().split(/[=\s]/, 1)[0] ?? "";
-  if (!spelled.startsWith("-")) return undefined;
-  const long = spelled.startsWith("--");
+  const abbreviates = ABBREVIATES.includes(engine);
   // vLLM and SGLang take underscores for hyphens, and dotted keys below a flag.
-  const flag = long ? spelled.toLowerCase().replaceAll("_", "-") : spelled;
-  return OWNED[engine].find((owned) =>
-    owned === flag ||
-    (long && owned.startsWith(flag) && flag.length >= ABBREVIATION_LENGTH_MIN)
-  );
+  const spelled = arg.trim().split(abbreviates ? /[=\s.]/ : /[=\s]/, 1)[0] ?? "";
+  if (!/^--?[^-]/.test(spelled)) return undefined;
+  const flag = spelled.startsWith("--") ? spelled.toLowerCase().replaceAll("_", "-") : spelled;
+  const owned = OWNED[engine];
+  if (owned.includes(flag)) return flag;
+  return abbreviates ? owned.find((each) => each.startsWith(flag)) : undefined;
 }
