@@ -57,6 +57,15 @@ export function surveyRdma(readings: RdmaReadings): RdmaSurvey {
   return { ports: check.ports, fabrics: check.fabrics, problems };
 }
 
+/** Where the agent's unit binds sysfs. */
+const BOUND = "/run/heddle/sys";
+
+/** For an operator's shell; until the next boot. */
+function bindTo(folder: string): string {
+  const word = /^[\w./-]+$/.test(folder) ? folder : `'${folder.replaceAll("'", `'\\''`)}'`;
+  return `sudo mkdir -p ${word} && sudo mount --bind /sys ${word}`;
+}
+
 function readingProblem(readings: RdmaReadings): NodeProblem | undefined {
   const { rdma, pci, sysfsRoot } = readings;
   const denied = rdma.kind === "unreadable"
@@ -69,8 +78,10 @@ function readingProblem(readings: RdmaReadings): NodeProblem | undefined {
       reason: "sysfs_denied",
       detail: `Adapters and the PCI bus cannot be read below ${sysfsRoot}: ${denied}`,
       remedy: /^\/sys(?:\/|$)/.test(sysfsRoot)
-        ? "Deno reads nothing below /sys itself: bind it to /run/heddle/sys, as the agent's unit " +
-          "does (BindReadOnlyPaths=/sys:/run/heddle/sys), and set sysfs_root to that."
+        ? `Deno reads nothing below /sys itself: bind it elsewhere with \`${
+          bindTo(BOUND)
+        }\`, as the ` +
+          `agent's unit does (BindReadOnlyPaths=/sys:${BOUND}), and set sysfs_root to ${BOUND}.`
         : "Name the folder in HEDDLE_READ where the agent is started, and check its mode.",
     };
   }
@@ -79,7 +90,8 @@ function readingProblem(readings: RdmaReadings): NodeProblem | undefined {
       reason: "sysfs_missing",
       detail:
         `There is no sysfs below ${sysfsRoot}, so neither adapters nor the PCI bus are known.`,
-      remedy: "Bind it there, as the agent's unit does (BindReadOnlyPaths=/sys:/run/heddle/sys).",
+      remedy: `Bind it there: \`${bindTo(sysfsRoot)}\`. The agent's unit does so by itself ` +
+        `(BindReadOnlyPaths=/sys:${BOUND}).`,
     };
   }
   return rdma.kind === "missing" ? driverMissing(readings) : undefined;

@@ -1,10 +1,14 @@
-import { deepEqual } from "node:assert/strict";
+import { deepEqual, ok } from "node:assert/strict";
 import type { PciFunction } from "../host/pci_survey.ts";
 import { type RdmaReadings, surveyRdma } from "./rdma_survey.ts";
 
 const DECLARED = [{ name: "ib-a", hcas: ["mlx5_0"] }];
 
 function reasons(over: Partial<RdmaReadings>): string[] {
+  return problems(over).map((problem) => problem.reason);
+}
+
+function problems(over: Partial<RdmaReadings>) {
   return surveyRdma({
     sysfsRoot: "/run/heddle/sys",
     rdma: { kind: "missing" },
@@ -13,7 +17,7 @@ function reasons(over: Partial<RdmaReadings>): string[] {
     addresses: new Map(),
     wsl: false,
     ...over,
-  }).problems.map((problem) => problem.reason);
+  }).problems;
 }
 
 function adapter(pciClass: string): PciFunction {
@@ -34,6 +38,19 @@ Deno.test("surveyRdma() tells a missing sysfs from one that may not be read", ()
     "sysfs_missing",
     "fabric_unusable",
   ]);
+});
+
+Deno.test("surveyRdma() gives the command that makes sysfs readable", () => {
+  const remedy = (over: Partial<RdmaReadings>) => problems(over)[0]?.remedy ?? "";
+  const bound = "sudo mkdir -p /run/heddle/sys && sudo mount --bind /sys /run/heddle/sys";
+  const missing = { pci: { kind: "missing" } } as const;
+  const denied = { rdma: { kind: "unreadable", message: "Requires all access" } } as const;
+  ok(remedy(missing).includes(bound));
+  ok(remedy({ ...denied, sysfsRoot: "/sys" }).includes(`${bound}\``));
+  ok(
+    remedy({ ...missing, sysfsRoot: "/my sys" })
+      .includes("sudo mkdir -p '/my sys' && sudo mount --bind /sys '/my sys'"),
+  );
 });
 
 Deno.test("surveyRdma() finds adapters whose RDMA driver is not loaded", () => {
