@@ -4,6 +4,7 @@
  * nothing: an engine knows more tricks than this file.
  */
 import {
+  addsUpGpus,
   budgetOf,
   type CacheRoom,
   cacheRoom,
@@ -11,6 +12,7 @@ import {
   headsProblem,
   type MemoryRequest,
   MIB,
+  startNeedMib,
   weightsNeedMib,
 } from "./memory.ts";
 
@@ -171,20 +173,67 @@ function totalsOf({ gpus }: FitRequest): readonly number[] | undefined {
   return totals.length < gpus.length ? undefined : totals;
 }
 
+function free(request: FitRequest): Misfit | undefined {
+  if (request.args.offloads) return undefined;
+  if (request.engine === "vllm") return shareFree(request);
+  if (addsUpGpus(request.engine)) return allFree(request);
+  return request.engine === "sglang" ? eachFree(request) : undefined;
+}
+
 // vLLM starts only where all that it may use is free.
-function free({ engine, gpus, args }: FitRequest): Misfit | undefined {
-  if (engine !== "vllm" || args.offloads) return undefined;
+function shareFree({ gpus, args }: FitRequest): Misfit | undefined {
   const share = args.memoryShare ?? OLDER_SHARE;
-  const taken = gpus.find(({ totalMib, usedMib }) =>
-    totalMib !== undefined && usedMib !== undefined && totalMib - usedMib < share * totalMib
+  for (const { index, totalMib, usedMib } of gpus) {
+    if (totalMib === undefined || usedMib === undefined) continue;
+    const has = totalMib - usedMib;
+    const want = share * totalMib;
+    if (has >= want) continue;
+    return taken(
+      `GPU ${index} has ${has} of ${totalMib} MiB free, and vllm wants ${Math.ceil(want)} ` +
+        `(--gpu-memory-utilization ${share})`,
+      "lower that share",
+    );
+  }
+  return undefined;
+}
+
+// The others take what is free, so that it must hold what they cannot do without.
+function eachFree(request: FitRequest): Misfit | undefined {
+  const need = startNeedMib(request);
+  for (const { index, totalMib, usedMib } of request.gpus) {
+    if (need === undefined || totalMib === undefined || usedMib === undefined) continue;
+    const has = totalMib - usedMib;
+    if (has >= need) continue;
+    return taken(
+      `GPU ${index} has ${has} of ${totalMib} MiB free, and ${request.engine} needs ${need} of each ` +
+        "for the weights and what goes with them",
+      "use more GPUs",
+    );
+  }
+  return undefined;
+}
+
+function allFree(request: FitRequest): Misfit | undefined {
+  const need = startNeedMib(request);
+  const frees = request.gpus.flatMap(({ totalMib, usedMib }) =>
+    totalMib === undefined || usedMib === undefined ? [] : totalMib - usedMib
   );
-  if (taken === undefined) return undefined;
-  const { index, totalMib = 0, usedMib = 0 } = taken;
+  const has = frees.reduce((sum, each) => sum + each, 0);
+  if (need === undefined || frees.length < request.gpus.length || frees.length === 0) {
+    return undefined;
+  }
+  if (has >= need) return undefined;
+  return taken(
+    `The GPUs have ${has} MiB free together, and ${request.engine} needs ${need} for the weights and ` +
+      "what goes with them",
+    "use more GPUs",
+  );
+}
+
+function taken(what: string, or: string): Misfit {
   return {
     reason: "gpu_memory_taken",
-    message: `GPU ${index} has ${totalMib - usedMib} of ${totalMib} MiB free, and vllm wants ` +
-      `${Math.ceil(share * totalMib)} (--gpu-memory-utilization ${share}): end what holds its ` +
-      "memory (nvidia-smi names it), or lower that share",
+    message: `${what}: end what holds the memory (nvidia-smi names it), or ${or}`,
     permanent: false,
   };
 }

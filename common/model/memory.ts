@@ -45,6 +45,12 @@ export function weightsNeedMib({ engine, tp, pp, weightBytes }: MemoryRequest): 
   return Math.ceil(weightBytes / MIB / parts) + OVERHEAD_MIB;
 }
 
+/** The same, and the whole context that the engine will insist on, where that is certain. */
+export function startNeedMib(request: MemoryRequest): number | undefined {
+  const weights = weightsNeedMib(request);
+  return weights === undefined ? undefined : weights + (cacheNeedMib(request) ?? 0);
+}
+
 export interface Budget {
   readonly mib: number;
   /** How it comes about, in a clause. */
@@ -77,9 +83,8 @@ export function budgetOf(request: MemoryRequest, totalsMib: readonly number[]): 
  */
 export function gpuNeedMib(request: MemoryRequest, gpuCount: number): number | undefined {
   const { engine, args } = request;
-  const weights = weightsNeedMib(request);
-  if (weights === undefined || args.offloads) return undefined;
-  const need = weights + (cacheNeedMib(request) ?? 0);
+  const need = startNeedMib(request);
+  if (need === undefined || args.offloads) return undefined;
   if (addsUpGpus(engine)) return Math.ceil(need / Math.max(1, gpuCount));
   if (engine === "sglang" && args.memoryShare === undefined) return need + sglangLeavesMib(request);
   const share = shareOf(request);

@@ -194,6 +194,38 @@ Deno.test("misfit() refuses a card whose memory somebody holds, but not for ever
   match(found?.message ?? "", /GPU 5 has 11559 of 81559 MiB free, and vllm wants 73404/);
 });
 
+Deno.test("misfit() holds what SGLang and llama.cpp need against what is free, not for ever", () => {
+  const used = (usedMib: number | undefined, engine: string, tp: number) => {
+    const gpus = request({ gpuCount: 2 }).gpus.map(({ index, gpuClass, totalMib }) => ({
+      index,
+      gpuClass,
+      ...(totalMib === undefined ? {} : { totalMib }),
+      ...(index === 0 || usedMib === undefined ? {} : { usedMib }),
+    }));
+    return misfit(request({ engine, tp, gpus, gpuCount: 2, weightBytes: 100 * GIB }));
+  };
+  const each = used(30_000, "sglang", 2);
+  equal(each?.reason, "gpu_memory_taken");
+  equal(each?.permanent, false);
+  match(
+    each?.message ?? "",
+    /GPU 1 has 51559 of 81559 MiB free, and sglang needs 52224 of each .* end what holds/,
+  );
+  equal(used(29_000, "sglang", 2), undefined);
+  equal(used(undefined, "sglang", 2), undefined, "unknown blocks nothing");
+  equal(used(81_000, "llamacpp", 1), undefined, "one of the two is unknown");
+  const both = (usedMib: number) => {
+    const gpus = request({ gpuCount: 2 }).gpus.map((gpu) => ({ ...gpu, usedMib }));
+    const llama = { engine: "llamacpp", tp: 1, gpus, gpuCount: 2, weightBytes: 100 * GIB };
+    return misfit(request({ ...llama, args: readLaunchArgs(["-c", "8192"]) }));
+  };
+  equal(both(28_000), undefined);
+  const together = both(30_000);
+  equal(together?.reason, "gpu_memory_taken");
+  equal(together?.permanent, false);
+  match(together?.message ?? "", /The GPUs have 103118 MiB free together, .* needs 105984 for/);
+});
+
 Deno.test("misfit() refuses no context that an engine fits to its memory, or divides otherwise", () => {
   const tight = { gpuCount: 2, tp: 2 };
   for (const args of [["--max-model-len", "auto"], ["-dcp", "2"]]) {
