@@ -16,6 +16,11 @@ export function isOlder(version: string, since: string): boolean {
   return false;
 }
 
+/** True when `version` is surely `since` or later; false when it is older, or nobody can say. */
+export function isAtLeast(version: string, since: string): boolean {
+  return !/dev/i.test(version) && numbersOf(version).length > 0 && !isOlder(version, since);
+}
+
 function numbersOf(version: string): readonly number[] {
   const digits = /^v?(\d{1,9}(?:\.\d{1,9}){0,5})/.exec(version.trim())?.[1];
   return digits === undefined ? [] : digits.split(".").map(Number);

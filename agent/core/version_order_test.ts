@@ -1,5 +1,5 @@
 import { equal } from "node:assert/strict";
-import { isOlder } from "./version_order.ts";
+import { isAtLeast, isOlder } from "./version_order.ts";
 
 const CASES: readonly (readonly [version: string, since: string, older: boolean])[] = [
   ["0.11.0", "0.11.1", true],
@@ -17,4 +17,11 @@ const CASES: readonly (readonly [version: string, since: string, older: boolean]
 
 Deno.test("isOlder() counts by numbers, and takes what it cannot tell for new enough", () => {
   for (const [version, since, older] of CASES) equal(isOlder(version, since), older, version);
+});
+
+Deno.test("isAtLeast() takes what it cannot tell for too old", () => {
+  const unknown = ["0.1.dev1+g12ab", "unknown", ""];
+  for (const [version, since, older] of CASES) {
+    equal(isAtLeast(version, since), !older && !unknown.includes(version), version);
+  }
 });

@@ -48,6 +48,7 @@ VLLM_PORT=20016
   --served-model-name chat
   --host 10.0.0.1
   --port 20000
+  --shutdown-timeout 5
   --tensor-parallel-size 2
   --pipeline-parallel-size 1
   --max-model-len 8192
@@ -68,6 +69,7 @@ VLLM_NO_USAGE_STATS=1
   --served-model-name chat
   --host 10.0.0.1
   --port 20256
+  --shutdown-timeout 5
   --tensor-parallel-size 8
   --pipeline-parallel-size 2
   --nnodes 2
@@ -95,6 +97,23 @@ Deno.test("vLLM spreads data-parallel copies over nodes, and refuses what does n
   const uneven = build("vllm", { ...spread, dp: 3 });
   ok(uneven.kind === "refused");
   equal(uneven.reason, "parallel_layout_unsupported");
+});
+
+Deno.test("vLLM drains by itself where its version can, within half of the time to stop", () => {
+  const drain = (version: string, stopTimeoutMs: number, engine = "vllm") => {
+    const built = build(engine, { stopTimeoutMs }, {
+      engine: { name: engine, path: `/opt/${engine}`, version },
+    });
+    return /--shutdown-timeout (\d+)/.exec(golden(built))?.[1];
+  };
+  equal(drain("0.33.0", 8_000), "4");
+  equal(drain("0.34.1+cu130", 60_000), "10");
+  equal(drain("0.33.0", 0), "10", "of what an agent goes by where nothing is said");
+  equal(drain("0.33.0", 1_000), undefined);
+  for (const version of ["0.32.9", "0.11.0", "0.1.dev1+g12ab", "unknown"]) {
+    equal(drain(version, 60_000), undefined, version);
+  }
+  equal(drain("0.1.0", 60_000, "sim"), "10");
 });
 
 Deno.test("an engine that is a module of a Python is started by that Python", () => {

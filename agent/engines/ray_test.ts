@@ -70,6 +70,7 @@ ${nodePorts(20_000)}`,
   --served-model-name chat
   --host 10.0.0.1
   --port 20000
+  --shutdown-timeout 5
   --tensor-parallel-size 8
   --pipeline-parallel-size 2
   --distributed-executor-backend ray

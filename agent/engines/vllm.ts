@@ -4,6 +4,8 @@
  * shard's block, except across nodes, where pinning it makes ranks collide.
  */
 import type { ShardSpec } from "../core/shard/shard.ts";
+import { STOP_TIMEOUT_MS } from "../core/shard/timing.ts";
+import { isAtLeast } from "../core/version_order.ts";
 import {
   type Built,
   type EngineAdapter,
@@ -51,6 +53,11 @@ const SINCE: FlagsSince = {
   "--data-parallel-backend": { version: "0.9.1", need: "copies with launch_mode ray" },
 };
 
+/** Without it the engine cuts what it has when it is told to end. It can be started without. */
+const DRAINS_SINCE = "0.33.0";
+/** Control waits for requests before an engine is told to end: these are the few that came since. */
+const DRAIN_S_MAX = 10;
+
 const PYTHON_MODULE = ["-m", "vllm.entrypoints.cli.main"] as const;
 
 /** Command lines of vLLM and of what takes vLLM's flags. */
@@ -76,12 +83,21 @@ export function buildVllm(input: LaunchInput): Built {
     spec.source,
     ...["--served-model-name", spec.model],
     ...["--host", input.address, "--port", String(spec.portFirst)],
+    ...drainArgs(input),
     ...parallel,
     ...spec.args,
   ];
   const env = environment(input);
   if (ray) return rayProcesses(input, { argv, env });
   return { kind: "processes", processes: [{ name: "server", argv, env }], ports: portsOf(spec) };
+}
+
+// At most half of the time that it has to end, so that the rest of it is not cut short.
+function drainArgs({ spec, engine }: LaunchInput): readonly string[] {
+  if (engine.name === "vllm" && !isAtLeast(engine.version, DRAINS_SINCE)) return [];
+  const stopS = (spec.stopTimeoutMs || STOP_TIMEOUT_MS) / 1_000;
+  const drainS = Math.min(DRAIN_S_MAX, Math.floor(stopS / 2));
+  return drainS < 1 ? [] : ["--shutdown-timeout", String(drainS)];
 }
 
 // Where it begins to look for a free port by itself is no port that it needs.

@@ -18,7 +18,8 @@ const VLLM: readonly string[] = [
   ...["--data-parallel-supervisor-port", "--prefill-context-parallel-size", "-pcp"],
   ...["--device", "--device-ids"],
   ...["--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless"],
-  ...["--distributed-executor-backend"],
+  // A profile's stop_timeout says how long it may take.
+  ...["--distributed-executor-backend", "--shutdown-timeout"],
 ];
 
 const OWNED: Readonly<Record<EngineName, readonly string[]>> = {

@@ -54,7 +54,7 @@ Deno.test("sizes and devices that Heddle decides on are its own, and tuning with
         "-pcp",
         "--port.x",
       ]],
-      ["vllm", ["--prefill-context-parallel-size", "-dpm", "--P"]],
+      ["vllm", ["--prefill-context-parallel-size", "-dpm", "--P", "--shutdown-timeout=9"]],
       ["sglang", ["--ho", "--po", "--se", "--ap", "--da", "--attn-cp-size", "--moe_dp_size"]],
       ["sim", ["--te"]],
       ["llamacpp", ["--port", "-m"]],
