@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { CHROMIUM, startBrowser } from "./browser.ts";
 import { Stage } from "./stage.ts";
 
@@ -8,6 +8,18 @@ async function ask(page: Page, article: string, button: string) {
   await page.getByRole("article", { name: article }).getByRole("button", { name: button }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("heading", { name: "What would happen" }).waitFor();
+  return decision(dialog, button);
+}
+
+/** Opens the dialog of an action that has nothing to foresee. */
+async function askPlain(page: Page, article: string, button: string) {
+  await page.getByRole("article", { name: article }).getByRole("button", { name: button }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("heading", { level: 2 }).waitFor();
+  return decision(dialog, button);
+}
+
+function decision(dialog: Locator, button: string) {
   return {
     dialog,
     async decide(why?: string) {
@@ -23,7 +35,7 @@ Deno.test({
   ignore: CHROMIUM === undefined,
   async fn(t) {
     await using browser = await startBrowser();
-    await using stage = await Stage.set({ drainGraceMs: 1_000 });
+    await using stage = await Stage.set({ timings: { drainGraceMs: 1_000 } });
     const page = await browser.open(stage.url);
     const chat = page.getByRole("article", { name: "model chat" });
     await page.locator(".gpu.held").first().waitFor();
@@ -109,6 +121,58 @@ Deno.test({
         await trail.getByRole("row", { name: what }).first().waitFor();
       }
       equal(await trail.getByRole("cell", { name: "local" }).count() > 5, true);
+    });
+    deepEqual(browser.complaints, []);
+  },
+});
+
+Deno.test({
+  name: "a model that fails is retried by button, and a node that is lost is forgotten",
+  ignore: CHROMIUM === undefined,
+  async fn(t) {
+    await using browser = await startBrowser();
+    const [unreachableMs, lostMs, never] = [3_000, 6_000, 3_600_000];
+    await using stage = await Stage.set({
+      // Nothing is tried again by itself: it is the button that does.
+      timings: { unreachableMs, lostMs, backoff: { firstMs: never, maxMs: never } },
+    });
+    await stage.join("gone", { fabric: "ib-b", gpus: 2 });
+    const page = await browser.open(`${stage.url}#/models`);
+    const chat = page.getByRole("article", { name: "model chat" });
+    await chat.getByText("1 of 1 ready").waitFor();
+
+    await t.step("retry", async () => {
+      for (const agent of stage.agents.values()) agent.failing = true;
+      const scale = await ask(page, "model chat", "Scale");
+      await scale.dialog.getByLabel("Replicas").fill("2");
+      await scale.decide();
+      await chat.getByText(/^tried again in/).waitFor();
+      await chat.getByText("1 of 2 ready").waitFor();
+      const retry = await askPlain(page, "model chat", "Retry");
+      await retry.dialog.getByText("Its failed starts and its waiting time are forgotten")
+        .waitFor();
+      for (const agent of stage.agents.values()) agent.failing = false;
+      await retry.decide();
+      await chat.getByText("2 of 2 ready").waitFor();
+      await chat.getByRole("button", { name: "Retry" }).waitFor({ state: "detached" });
+    });
+
+    await t.step("forget, of a node that is lost and of no other", async () => {
+      await page.goto(`${stage.url}#/nodes`);
+      const gone = page.getByRole("article", { name: "node gone" });
+      await gone.getByText("ready").waitFor();
+      equal(await page.getByRole("button", { name: "Forget" }).count(), 0);
+      await stage.agents.get("gone")?.leave();
+      await gone.getByText("lost").waitFor();
+      await (await askPlain(page, "node gone", "Forget")).decide();
+      await gone.waitFor({ state: "detached" });
+    });
+
+    await t.step("both are on the audit trail", async () => {
+      await page.goto(`${stage.url}#/events`);
+      const trail = page.getByRole("table", { name: "Audit trail" });
+      await trail.getByRole("row", { name: "retry chat" }).waitFor();
+      await trail.getByRole("row", { name: "forget node gone" }).waitFor();
     });
     deepEqual(browser.complaints, []);
   },

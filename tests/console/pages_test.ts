@@ -3,6 +3,7 @@ import { eventually } from "../e2e/heddle.ts";
 import { CHROMIUM, startBrowser } from "./browser.ts";
 import { startEndpoint } from "./endpoint.ts";
 import { INJECTION, Stage } from "./stage.ts";
+import { makeUsedKey } from "./used_key.ts";
 
 Deno.test({
   name: "the console shows a fleet page by page, in a real browser",
@@ -91,6 +92,19 @@ Deno.test({
       await page.getByText("Nothing was used in this time").waitFor();
     });
 
+    await t.step("keys and usage: limits, and what was spent", async () => {
+      await makeUsedKey(stage.site);
+      await go("Events");
+      await go("Keys");
+      await page.getByRole("img", { name: "Requests by hour" }).waitFor();
+      const row = (table: string, cells: string | RegExp) =>
+        page.getByRole("table", { name: table }).getByRole("row", { name: cells });
+      await row("Usage", "acme/chat chat 1 0 12 4 1.5").waitFor();
+      await row("Scopes", /^acme 3 units 1\.5 of 3, anew in .+ 1$/).waitFor();
+      await row("Scopes", "acme/chat").waitFor();
+      await row("Keys", /^sk-heddle-\S+… ci acme\/chat active \S.* 60 requests\/min$/).waitFor();
+    });
+
     await t.step("events: what changed", async () => {
       await go("Events");
       await page.locator("tr", { hasText: "node late" }).first().waitFor();
@@ -151,6 +165,7 @@ Deno.test({
     await using browser = await startBrowser();
     await using stage = await Stage.set();
     await t.step("a small screen shows every page without scrolling sideways", async () => {
+      await makeUsedKey(stage.site);
       const page = await browser.open(stage.url, { width: 360 });
       for (
         const path of [
@@ -161,10 +176,13 @@ Deno.test({
           "traffic",
           "events",
           "logs",
+          "keys",
+          "playground",
         ]
       ) {
         await page.goto(`${stage.url}#/${path}`);
         await page.getByRole("heading", { level: 1 }).waitFor();
+        if (path === "keys") await page.getByRole("table", { name: "Keys" }).waitFor();
         const wide = await page.evaluate("document.documentElement.scrollWidth");
         ok(Number(wide) <= 360, `${path} is ${wide} wide`);
       }

@@ -13,6 +13,7 @@ import {
   ShardStatusSchema,
 } from "@heddle/proto/gen/types";
 import type { Control } from "../../control/control.ts";
+import type { Timings } from "../../control/core/timings.ts";
 import { inventory, type NodeShape } from "../../control/core/testing/builders.ts";
 import { AgentStream } from "../../control/edge/agent_fake.ts";
 import { sha256 } from "../../control/edge/identity/operators.ts";
@@ -38,9 +39,14 @@ models:
     profiles: [{name: b200, engine: vllm, gpu_class: b200-180g}]
 `;
 
+/** Agents say that they are there so often, in ms. */
+const HEARTBEAT_MS = 250;
+
 /** One agent: brings up what it is told to start, and stops what it is told to stop. */
 export class StageAgent {
   readonly name: string;
+  /** What it is told to start ends at once. */
+  failing = false;
   readonly #stream: AgentStream;
   readonly #shards = new Map<string, { spec: ShardSpec; status: ShardStatus }>();
   /** Ids of requests for its log that are open. */
@@ -50,6 +56,7 @@ export class StageAgent {
   readonly #started = Promise.withResolvers<void>();
   readonly #stopped = Promise.withResolvers<void>();
   readonly #run: Promise<void>;
+  readonly #heartbeat: ReturnType<typeof setInterval>;
 
   constructor(name: string, stream: AgentStream, options: {
     readonly shape: NodeShape;
@@ -62,6 +69,10 @@ export class StageAgent {
     if (options.foreign !== undefined) this.#adopt(options.foreign);
     this.#register(options.shape);
     this.#run = this.#follow();
+    this.#heartbeat = setInterval(
+      () => stream.send({ case: "heartbeat", value: {} }),
+      HEARTBEAT_MS,
+    );
   }
 
   /** Once it was told to start something. */
@@ -97,6 +108,7 @@ export class StageAgent {
   }
 
   async leave(): Promise<void> {
+    clearInterval(this.#heartbeat);
     this.#stream.abort();
     await this.#run;
   }
@@ -173,10 +185,12 @@ export class StageAgent {
       replicaId,
       attempt,
       revision,
-      state: ShardState.READY,
-      pid: 4_711,
-      address: "127.0.0.1:20000",
-      apiKey: "sk-heddle-0123456789abcdef",
+      ...(this.failing ? { state: ShardState.FAILED, reason: "exited" } : {
+        state: ShardState.READY,
+        pid: 4_711,
+        address: "127.0.0.1:20000",
+        apiKey: "sk-heddle-0123456789abcdef",
+      }),
     });
     this.#shards.set(shardId, { spec, status });
     this.#started.resolve();
@@ -202,13 +216,13 @@ export class StageAgent {
 export interface StageOptions {
   /** For the playground. */
   readonly endpoint?: string;
-  /** How long a replica that drains is kept, in ms: no router says here that it has nothing left. */
-  readonly drainGraceMs?: number;
+  /** `drainGraceMs` for drains: no router says here that it has nothing left. */
+  readonly timings?: Partial<Timings>;
 }
 
 /** Control, its agents, and where a browser finds it. */
 export class Stage implements AsyncDisposable {
-  readonly #site: Site;
+  readonly site: Site;
   readonly #port = freePort();
   readonly #adminPort = freePort();
   readonly #options: StageOptions;
@@ -217,17 +231,17 @@ export class Stage implements AsyncDisposable {
   #router: Client<typeof RouterService> | undefined;
 
   private constructor(site: Site, options: StageOptions) {
-    this.#site = site;
+    this.site = site;
     this.#options = options;
   }
 
   /** Two nodes on a fabric with eight H100 each, one on its own, and a model that fits nowhere. */
   static async set(options: StageOptions = {}): Promise<Stage> {
     const stage = new Stage(await Site.make(), options);
-    await Deno.writeTextFile(`${stage.#site.folder}/catalog.yaml`, CATALOG);
+    await Deno.writeTextFile(`${stage.site.folder}/catalog.yaml`, CATALOG);
     const roles = ["viewer", "operator", "admin"];
     const lines = roles.map(async (role) => `${role}-1 ${role} ${await sha256(`secret-${role}`)}`);
-    await Deno.writeTextFile(`${stage.#site.folder}/tokens`, (await Promise.all(lines)).join("\n"));
+    await Deno.writeTextFile(`${stage.site.folder}/tokens`, (await Promise.all(lines)).join("\n"));
     await stage.start();
     await stage.join("h100-a", { fabric: "ib-a" });
     await stage.join("h100-b", { fabric: "ib-a" });
@@ -248,12 +262,12 @@ export class Stage implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    const { endpoint, drainGraceMs } = this.#options;
-    const timings = { ...PATIENT, ...(drainGraceMs === undefined ? {} : { drainGraceMs }) };
-    this.#control = await this.#site.start(timings, {
+    const { endpoint } = this.#options;
+    const timings = { ...PATIENT, ...this.#options.timings };
+    this.#control = await this.site.start(timings, {
       admin: { host: "127.0.0.1", port: this.#adminPort },
       console: { listen: { host: "127.0.0.1", port: this.#port }, endpoint },
-      tokensFile: `${this.#site.folder}/tokens`,
+      tokensFile: `${this.site.folder}/tokens`,
     });
   }
 
@@ -274,7 +288,7 @@ export class Stage implements AsyncDisposable {
   async routerReports(): Promise<void> {
     this.#router ??= createClient(
       RouterService,
-      this.#site.connect("agents", await this.#site.issue({ role: "router", name: "r" })),
+      this.site.connect("agents", await this.site.issue({ role: "router", name: "r" })),
     );
     const counts = Array<number>(bucketOf(5_000) + 1).fill(0);
     counts[bucketOf(100)] = 98;
@@ -296,15 +310,15 @@ export class Stage implements AsyncDisposable {
 
   /** Stops control; its agents lose it. */
   async stop(): Promise<void> {
-    await this.#site.stop();
+    await this.site.stop();
     for (const agent of this.agents.values()) await agent.leave();
   }
 
   /** A node joins, or comes back with what runs on it. */
   async join(name: string, shape: NodeShape, foreign?: string): Promise<void> {
-    const transport = this.#site.connect(
+    const transport = this.site.connect(
       "agents",
-      await this.#site.issue({ role: "agent", name }),
+      await this.site.issue({ role: "agent", name }),
     );
     const stream = new AgentStream(transport);
     const before = this.agents.get(name);
@@ -315,7 +329,7 @@ export class Stage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const agent of this.agents.values()) await agent.leave();
-    await this.#site[Symbol.asyncDispose]();
+    await this.site[Symbol.asyncDispose]();
   }
 }
 
