@@ -1,34 +1,10 @@
 /** What takes something out of service asks first; where nobody can be asked it wants --yes. */
 import { deepEqual, equal, match } from "node:assert/strict";
-import { run } from "@stricli/core";
-import { app } from "./app.ts";
-import type { CtlContext } from "./command.ts";
 import type { Ask } from "./io.ts";
-
-/** It got as far as asking control. */
-const REACHED = "control is asked";
+import { REACHED, runApp } from "./testing/app_fake.ts";
 
 async function said(args: readonly string[], ask: Ask): Promise<string> {
-  let err = "";
-  const process = {
-    stdout: { write: () => {} },
-    stderr: { write: (text: string) => void (err += text) },
-    env: { NO_COLOR: "1" },
-  };
-  const context: CtlContext = {
-    process,
-    io: { terminal: false, color: false, out: () => {}, err: process.stderr.write },
-    signal: new AbortController().signal,
-    loadContext: () => Promise.reject(new Error(REACHED)),
-    loadConfig: () => Promise.reject(new Error(REACHED)),
-    folders: { authority: "", certificates: undefined },
-    readStdin: () => Promise.resolve(""),
-    bytes: { in: () => new Blob([]).stream(), out: () => {} },
-    ask,
-    fail: () => {},
-  };
-  await run(app, args, context);
-  return err.trim();
+  return (await runApp(args, { ask })).err.trim();
 }
 
 const ASKING: readonly (readonly [string, RegExp])[] = [

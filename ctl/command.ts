@@ -62,9 +62,11 @@ export interface FormFlags {
   readonly json: boolean;
 }
 
-export interface ListFlags extends CommonFlags, FormFlags {
+export interface WatchFlags extends FormFlags {
   readonly watch: boolean;
 }
+
+export interface ListFlags extends CommonFlags, WatchFlags {}
 
 /** Flags of every command. */
 export const COMMON_FLAGS = {
@@ -113,12 +115,14 @@ export const FORM_FLAGS = {
 
 export const FORM_ALIASES = { o: "output" } as const;
 
-/** Flags of every list. */
-export const LIST_FLAGS = {
-  ...COMMON_FLAGS,
+/** Flags of a list of what lies on this machine. */
+export const WATCH_FLAGS = {
   ...FORM_FLAGS,
   watch: { kind: "boolean", default: false, brief: "Show it anew every 2 s, until Ctrl-C" },
 } as const;
+
+/** Flags of every list that control gives. */
+export const LIST_FLAGS = { ...COMMON_FLAGS, ...WATCH_FLAGS } as const;
 
 export const LIST_ALIASES = { ...FORM_ALIASES, w: "watch" } as const;
 

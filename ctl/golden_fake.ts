@@ -1,5 +1,6 @@
 /** Output of commands for tests: a list in every form, as a terminal and as a pipe get it. */
 import type { Io } from "./io.ts";
+import type { runApp } from "./testing/app_fake.ts";
 import { type Listing, type Output, OUTPUTS, writeListing } from "./table.ts";
 
 export interface Captured extends Io {
@@ -31,4 +32,17 @@ export function everyForm<Row>(listing: Listing<Row>): Readonly<Record<Output | 
     csv: csv ?? "",
     pipe: written(listing, "table", false),
   };
+}
+
+/** The same of a command line that lists. */
+export async function everyFormOf(
+  run: typeof runApp,
+  args: readonly string[],
+): Promise<Readonly<Record<Output | "pipe", string>>> {
+  const form = async (output: Output, terminal = true) =>
+    (await run([...args, "-o", output], { terminal })).out;
+  const [table = "", wide = "", json = "", yaml = "", csv = ""] = await Promise.all(
+    OUTPUTS.map((output) => form(output)),
+  );
+  return { table, wide, json, yaml, csv, pipe: await form("table", false) };
 }

@@ -34,6 +34,11 @@ export function processIo(): Io {
   };
 }
 
+/** Says to a person what is waited for; nothing in a pipe. */
+export function sayWait(io: Pick<Io, "terminal" | "err">, text: string): void {
+  if (io.terminal) io.err(`${text}\n`);
+}
+
 /** Asks a yes-or-no question; anything but a yes is a no. Undefined where nobody can be asked. */
 export type Ask = ((question: string) => Promise<boolean>) | undefined;
 

@@ -1,12 +1,21 @@
 /** `ctl logs`: what a replica's engine, one shard, or anything on a node has written. */
 import { buildCommand } from "@stricli/core";
 import { CALL_TIMEOUT_MS } from "../client.ts";
-import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import {
+  call,
+  COMMON_FLAGS,
+  type CommonFlags,
+  type CtlContext,
+  FORM_ALIASES,
+  FORM_FLAGS,
+  type FormFlags,
+  outputOf,
+} from "../command.ts";
 import type { ReadLogsRequest, ReplicaView } from "@heddle/proto/gen/admin";
 import { type Listing, writeListing } from "../table.ts";
 import { HeddleError } from "@heddle/proto/error";
 
-interface LogFlags extends CommonFlags {
+interface LogFlags extends CommonFlags, FormFlags {
   readonly follow: boolean;
   readonly tail: number;
 }
@@ -23,11 +32,13 @@ export const logs = buildCommand({
     brief: "Show the log of a replica or a shard, or what there is to read on a node",
     fullDescription:
       "Of a replica the log of its leader. Of a node alone the names of its logs are " +
-      "listed; give one of them to read it, such as: logs NODE agent",
+      "listed, in the form that -o says; give one of them to read it, such as: logs NODE agent. " +
+      "A log itself has one form: its lines",
   },
   parameters: {
     flags: {
       ...COMMON_FLAGS,
+      ...FORM_FLAGS,
       follow: { kind: "boolean", default: false, brief: "Go on until Ctrl-C" },
       tail: {
         kind: "parsed",
@@ -37,7 +48,7 @@ export const logs = buildCommand({
         brief: "How many of the last lines to begin with",
       },
     },
-    aliases: { f: "follow" },
+    aliases: { ...FORM_ALIASES, f: "follow" },
     positional: {
       kind: "tuple",
       parameters: [
@@ -68,6 +79,12 @@ export const logs = buildCommand({
         );
       }
       const lists = source.case === "node" && nodeSource === undefined;
+      if (!lists && (flags.json || flags.output !== undefined)) {
+        throw new HeddleError(
+          "invalid_input",
+          "A log has no other form than its lines: leave -o out, or list a node's logs with it",
+        );
+      }
       const stream = client.readLogs(
         {
           source,
@@ -83,7 +100,7 @@ export const logs = buildCommand({
           if (lists) sources.push(...lines.map(({ text }) => readSource(text)));
           else this.io.out(lines.map((line) => `${harmless(line.text)}\n`).join(""));
         }
-        if (lists) writeListing(this.io, sourceListing(name, sources), "table");
+        if (lists) writeListing(this.io, sourceListing(name, sources), outputOf(flags));
       } catch (error) {
         // Ctrl-C is how following ends.
         if (!this.signal.aborted) throw error;

@@ -1,9 +1,15 @@
 /** `ctl ca status`: the authorities of a cluster, and the newest certificate of every holder. */
 import { buildCommand } from "@stricli/core";
 import { type CertificateFacts, readCertificate } from "@heddle/common/pki";
-import type { CtlContext } from "../../command.ts";
-import { FORM_ALIASES, FORM_FLAGS, type FormFlags, outputOf } from "../../command.ts";
+import {
+  type CtlContext,
+  LIST_ALIASES,
+  outputOf,
+  WATCH_FLAGS,
+  type WatchFlags,
+} from "../../command.ts";
 import { type Listing, writeListing } from "../../table.ts";
+import { show } from "../../watch.ts";
 import {
   type Authority,
   DAY_MS,
@@ -27,26 +33,35 @@ interface CertificateRow {
 export const status = buildCommand({
   docs: { brief: "List the authorities and the newest certificate of every holder" },
   parameters: {
-    flags: FORM_FLAGS,
-    aliases: FORM_ALIASES,
+    flags: WATCH_FLAGS,
+    aliases: LIST_ALIASES,
   },
-  async func(this: CtlContext, flags: FormFlags) {
+  async func(this: CtlContext, flags: WatchFlags) {
     const folder = this.folders.authority;
-    const authority = await openAuthority(folder);
-    const root = readCertificate(authority.rootPem);
-    const issuing = readCertificate(authority.issuing.certificatePem);
-    const rows = [
-      authorityRow("root", authority.cluster, root, root),
-      authorityRow("issuing", authority.cluster, issuing, root),
-      ...fleetRow(authority, root),
-      ...newestOfEach(await readIssued(folder)),
-    ];
-    writeListing(this.io, certificateListing(rows, Date.now()), outputOf(flags));
-    if (this.io.terminal && await hasRootKey(folder)) {
-      this.io.out(`\nroot-key.pem lies in ${folder}: put it away, off this machine\n`);
-    }
+    await show(this, flags, async () => {
+      const listing = certificateListing(await rowsOf(folder), Date.now());
+      const loose = await hasRootKey(folder);
+      return (io) => {
+        writeListing(io, listing, outputOf(flags));
+        if (io.terminal && loose) {
+          io.out(`\nroot-key.pem lies in ${folder}: put it away, off this machine\n`);
+        }
+      };
+    });
   },
 });
+
+async function rowsOf(folder: string): Promise<readonly CertificateRow[]> {
+  const authority = await openAuthority(folder);
+  const root = readCertificate(authority.rootPem);
+  const issuing = readCertificate(authority.issuing.certificatePem);
+  return [
+    authorityRow("root", authority.cluster, root, root),
+    authorityRow("issuing", authority.cluster, issuing, root),
+    ...fleetRow(authority, root),
+    ...newestOfEach(await readIssued(folder)),
+  ];
+}
 
 function authorityRow(
   role: string,

@@ -74,8 +74,7 @@ export const struck = buildCommand({
   },
 });
 
-/** The table of what was struck. */
-export function struckListing(strikes: readonly StrikeView[]): Listing<StrikeView> {
+function struckListing(strikes: readonly StrikeView[]): Listing<StrikeView> {
   const at = ({ atMs }: StrikeView) => new Date(Number(atMs)).toISOString().slice(0, 19);
   return {
     rows: strikes,

@@ -9,6 +9,7 @@ import {
 } from "@heddle/proto/gen/admin";
 import { HeddleError } from "@heddle/proto/error";
 import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
+import { sayWait } from "../../io.ts";
 import { toRecord } from "../../record.ts";
 import { visible } from "../../table.ts";
 import { CATALOG_PARAMETER, readCatalog } from "./catalog_text.ts";
@@ -31,6 +32,7 @@ export const plan = buildCommand({
   },
   async func(this: CtlContext, flags: PlanFlags, file: string) {
     const request = await readCatalog(this, file);
+    sayWait(this.io, "Control looks ahead; on a large fleet that takes up to two minutes");
     const answer = await call(
       this,
       flags,

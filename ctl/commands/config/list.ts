@@ -2,20 +2,24 @@
 import { buildCommand } from "@stricli/core";
 import {
   type CtlContext,
-  FORM_ALIASES,
-  FORM_FLAGS,
-  type FormFlags,
+  LIST_ALIASES,
   outputOf,
+  WATCH_FLAGS,
+  type WatchFlags,
 } from "../../command.ts";
 import { type Context, isWhole } from "../../config.ts";
 import type { CtlConfigFile } from "../../config_file.ts";
 import { type Listing, writeListing } from "../../table.ts";
+import { show } from "../../watch.ts";
 
 export const listContexts = buildCommand({
   docs: { brief: "List the contexts of the configuration file" },
-  parameters: { flags: FORM_FLAGS, aliases: FORM_ALIASES },
-  async func(this: CtlContext, flags: FormFlags) {
-    writeListing(this.io, contextListing(await this.loadConfig()), outputOf(flags));
+  parameters: { flags: WATCH_FLAGS, aliases: LIST_ALIASES },
+  async func(this: CtlContext, flags: WatchFlags) {
+    await show(this, flags, async () => {
+      const listing = contextListing(await this.loadConfig());
+      return (io) => writeListing(io, listing, outputOf(flags));
+    });
   },
 });
 

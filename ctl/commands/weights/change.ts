@@ -1,6 +1,6 @@
 /** `ctl weights prefetch` and `ctl weights remove`. */
 import { buildCommand } from "@stricli/core";
-import { confirm } from "../../io.ts";
+import { confirm, sayWait } from "../../io.ts";
 import {
   COMMON_FLAGS,
   type CommonFlags,
@@ -40,6 +40,7 @@ export const prefetchWeights = buildCommand({
   },
   async func(this: CtlContext, flags: PrefetchFlags, model: string) {
     const nodes = flags.nodes?.split(",").filter((name) => name !== "") ?? [];
+    sayWait(this.io, "Nodes ask the source what there is to fetch; that may take minutes");
     const answer = await callWeights(
       this,
       flags,

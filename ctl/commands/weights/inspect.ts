@@ -15,7 +15,9 @@ import {
   type FormFlags,
   outputOf,
 } from "../../command.ts";
+import { sayWait } from "../../io.ts";
 import { toRecord } from "../../record.ts";
+import { visible } from "../../table.ts";
 import { callWeights, SLOW_CALL_MS } from "./client.ts";
 import { formatBytes } from "./quantity.ts";
 
@@ -52,6 +54,8 @@ export const inspectModel = buildCommand({
     const list = (value: string | undefined) =>
       value?.split(",").filter((each) => each !== "") ?? [];
     const want = { source, include: list(flags.include), exclude: list(flags.exclude) };
+    const who = flags.node === undefined ? "A node" : visible(flags.node);
+    sayWait(this.io, `${who} reads a few files of ${visible(source)}; that may take minutes`);
     const answer = await callWeights(
       this,
       flags,
