@@ -23,6 +23,7 @@ const PACKAGES = [
   "sudo",
   "systemd",
   "systemd-sysv",
+  "wget",
 ];
 
 /** Units that look at disks and mirrors, which nodes do not have. */

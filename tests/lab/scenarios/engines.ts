@@ -18,7 +18,8 @@ export const engines: Scenario = {
 
 const INSTALL_USER = "heddle-install";
 const FOLDER = "/opt/heddle/engines";
-const MODEL = "/opt/lab/m.gguf";
+const MODELS = "/var/lib/heddle/models";
+const MODEL = `${MODELS}/m.gguf`;
 /** What the second version waits for before it says which one it is. */
 const GO = "/opt/lab/go";
 const MACHINE = Deno.build.arch === "x86_64" ? "x64" : "arm64";
@@ -113,7 +114,8 @@ async function prepared(lab: Lab): Promise<LabNode> {
   // As the agent's role makes it.
   await node.run(["install", "-d", "-o", INSTALL_USER, "-g", "root", "-m", "0755", FOLDER]);
   const model = ggufBytes(LLAMA_8B).toBase64();
-  await node.sh(`mkdir -p /opt/lab; echo ${model} | base64 -d >${MODEL}; chmod 0644 ${MODEL}`);
+  await node.run(["install", "-d", "-o", "root", "-g", ENGINE_USER, "-m", "2750", MODELS]);
+  await node.sh(`echo ${model} | base64 -d >${MODEL}; chmod 0640 ${MODEL}; mkdir -p /opt/lab`);
   return node;
 }
 

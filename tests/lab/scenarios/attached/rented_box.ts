@@ -89,7 +89,8 @@ async function startHome(home: LabNode): Promise<void> {
     "/etc/heddle/router.yaml",
     stringify({
       name: "router/1",
-      listen: `${home.address}:8080`,
+      // Without keys a router listens nowhere else.
+      listen: "127.0.0.1:8080",
       control: {
         urls: ["https://127.0.0.1:7443"],
         tls: await certify(home, root, "router"),
@@ -217,18 +218,13 @@ async function replicaIn(home: LabNode, state: string) {
 }
 
 async function ask(home: LabNode): Promise<number> {
-  const response = await fetch(`http://${home.address}:8080/v1/chat/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      model: "demo",
-      max_tokens: 1,
-      messages: [{ role: "user", content: "hello" }],
-    }),
-    signal: AbortSignal.timeout(30_000),
-  });
-  await response.body?.cancel();
-  return response.status;
+  const body = { model: "demo", max_tokens: 1, messages: [{ role: "user", content: "hello" }] };
+  const { stderr } = await home.exec([
+    ...["wget", "--tries=1", "--timeout=30", "--server-response", "--output-document=/dev/null"],
+    ...["--header=content-type: application/json", `--post-data=${JSON.stringify(body)}`],
+    "http://127.0.0.1:8080/v1/chat/completions",
+  ]);
+  return Number(/^\s*HTTP\/1\.1 (\d+)/m.exec(stderr)?.[1] ?? 0);
 }
 
 function publish(host: string) {
