@@ -139,42 +139,6 @@ Deno.test("reconcile() backs off a model that fails to start, longer each time, 
   equal(actions.filter((action) => action.kind === "place_replica").length, 5);
 });
 
-Deno.test("reconcile() does not try a permanent failure again until its profile changes", () => {
-  const sim = fleet([small()], [{ loadMs: 60_000 }]);
-  sim.run(5_000);
-  const replica = one(of(sim));
-  const shard = one(replica.shards);
-  ok(shard.status !== undefined);
-  sim.dispatch({
-    kind: "shard_status",
-    node: "n1",
-    status: {
-      shardId: shard.id,
-      replicaId: replica.id,
-      state: 9,
-      attempt: 1,
-      reason: "model_unsupported",
-      message: "the engine does not know this architecture",
-      permanent: true,
-      address: "",
-      apiKey: "",
-      logTail: [],
-      inStateMs: 0n,
-      progress: "",
-    },
-  });
-  sim.nodes.get("n1")?.restartMachine();
-  const actions = recorded(sim);
-  sim.run(900_000);
-  deepEqual(actions.filter((action) => action.kind === "place_replica"), []);
-  const wait = sim.lastPlan?.waiting.find((each) => each.id === "m");
-  equal(wait?.why, "blocked");
-  match(wait?.detail ?? "", /does not know this architecture.*is tried again when/);
-  sim.apply(catalog(small({}, { engine_version: "0.28.1" })));
-  sim.run(1_000);
-  equal(actions.filter((action) => action.kind === "place_replica").length, 1);
-});
-
 Deno.test("reconcile() rebuilds what ran on a lost node, cordoned or not, and keeps it until then", () => {
   for (const kind of ["cordon", "uncordon"] as const) {
     const sim = fleet([small()]);

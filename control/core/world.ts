@@ -286,6 +286,10 @@ export interface Scaled {
 
 export interface BlockedProfile {
   readonly profile: string;
+  /** The only node it must not be tried on; absent: nowhere, for the failure is the profile's own. */
+  readonly node?: NodeId;
+  /** The agent's word for that node's failure. */
+  readonly reason?: string;
   /** Hash of everything that would have to change; see circumstance.ts. */
   readonly circumstance: string;
   readonly message: string;

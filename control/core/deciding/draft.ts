@@ -9,7 +9,7 @@ import type { EpochMs, ReplicaId } from "../ids.ts";
 import { backoffMs } from "@heddle/common/backoff";
 import { findModel } from "../catalog.ts";
 import { profileOf } from "../catalog/fingerprint.ts";
-import { circumstance } from "../facts/circumstance.ts";
+import { blockedBy, stillBlocked } from "../facts/circumstance.ts";
 
 export interface Draft {
   /** The world the pass began with; nodes, catalog, routers and decisions are read from it. */
@@ -154,9 +154,7 @@ function countFailure(
         backoffUntil: now + backoffMs(replica.model, failedStarts, draft.before.timings.backoff),
       }
       : {}),
-    blocked: action.permanent
-      ? blockedWith(draft, replica, record, action.message)
-      : record.blocked,
+    blocked: action.permanent ? blockedWith(draft, replica, record, action) : record.blocked,
   };
   draft.models.set(replica.model, next);
 }
@@ -165,13 +163,22 @@ function blockedWith(
   draft: Draft,
   replica: Replica,
   record: ModelRecord,
-  message: string,
+  { message, shard: failed }: Extract<Action, { kind: "fail_replica" }>,
 ): ModelRecord["blocked"] {
   const model = findModel(draft.before.catalog.catalog, replica.model);
   const profile = model === undefined ? undefined : profileOf(model, replica.fingerprint);
   if (model === undefined || profile === undefined) return record.blocked;
+  const shard = replica.shards.find(({ id }) => id === failed);
+  const reason = shard?.status?.reason;
+  const cause = shard === undefined || reason === undefined
+    ? undefined
+    : { reason, node: shard.node };
+  const blocked = blockedBy(draft.before, { model, profile, cause, message });
   return [
-    ...record.blocked.filter((each) => each.profile !== profile.name),
-    { profile: profile.name, circumstance: circumstance(draft.before, model, profile), message },
+    ...record.blocked.filter((each) =>
+      each.profile !== profile.name ||
+      (each.node !== blocked.node && stillBlocked(draft.before, model, each))
+    ),
+    blocked,
   ];
 }

@@ -4,12 +4,13 @@ import type { Model, Profile } from "../catalog.ts";
 import { fingerprint } from "../catalog/fingerprint.ts";
 import { type Candidate, candidates, candidatesWithout, withShard } from "../placing/candidate.ts";
 import { summarise } from "../placing/explain.ts";
+import type { PlaceRequest } from "../placing/fits.ts";
 import { place, type Placed } from "../placing/place.ts";
 import { replicaId, specsOf } from "../placing/spec.ts";
 import type { Revision } from "@heddle/proto/revision";
 import type { EpochMs, ReplicaId } from "../ids.ts";
 import type { Replica, World } from "../world.ts";
-import { circumstance, WHAT_HELPS } from "../facts/circumstance.ts";
+import { failedOn, stillBlocked, whatHelps } from "../facts/circumstance.ts";
 import { sourceHint } from "../facts/source_hint.ts";
 import { CLEAN_RECORD, nextRevision } from "./draft.ts";
 import { act, type Pass } from "./pass.ts";
@@ -35,15 +36,15 @@ export function tryPlace(pass: Pass, model: Model): Tried {
   }
   const open = byPriority(model).filter((profile) => !isBlocked(pass, model, profile));
   if (open.length === 0) {
-    const messages = record.blocked.map((each) => `${each.profile}: ${each.message}`).join("; ");
-    return { kind: "blocked", detail: `${messages}; ${WHAT_HELPS}` };
+    const messages = record.blocked.filter(({ node }) => node === undefined)
+      .map((each) => `${each.profile}: ${each.message}`).join("; ");
+    return { kind: "blocked", detail: `${messages}; ${whatHelps({}, model.name)}` };
   }
   if (pass.triesLeft <= 0) return { kind: "pass_full" };
   pass.triesLeft--;
   const summaries: string[] = [];
   for (const profile of open) {
-    const hint = sourceHint(pass.world, model);
-    const placement = place({ model, profile, hint }, candidatesOf(pass).values());
+    const placement = place(requestOf(pass, model, profile), candidatesOf(pass).values());
     if (placement.kind === "placed") {
       take(pass, model, profile, placement);
       pass.attempts.push({ model: model.name });
@@ -68,14 +69,24 @@ export function fitsWithout(pass: Pass, model: Model, leaving: Replica): boolean
   const freed = candidatesWithout(drafted(pass), shards, pass.now);
   return byPriority(model).some((profile) =>
     !isBlocked(pass, model, profile) &&
-    place({ model, profile, hint: sourceHint(pass.world, model) }, freed.values()).kind === "placed"
+    place(requestOf(pass, model, profile), freed.values()).kind === "placed"
   );
+}
+
+function requestOf(pass: Pass, model: Model, profile: Profile): PlaceRequest {
+  const record = pass.draft.models.get(model.name);
+  return {
+    model,
+    profile,
+    hint: sourceHint(pass.world, model),
+    failedOn: failedOn(pass.world, record, { model, profile }),
+  };
 }
 
 function isBlocked(pass: Pass, model: Model, profile: Profile): boolean {
   const blocked = pass.draft.models.get(model.name)?.blocked
-    .find((each) => each.profile === profile.name);
-  return blocked !== undefined && blocked.circumstance === circumstance(pass.world, model, profile);
+    .find((each) => each.profile === profile.name && each.node === undefined);
+  return blocked !== undefined && stillBlocked(pass.world, model, blocked);
 }
 
 function candidatesOf(pass: Pass): Map<string, Candidate> {

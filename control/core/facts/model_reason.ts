@@ -1,8 +1,8 @@
 /** Why a model is not as it should be, in words. No times in it: it is published when it changes. */
 import type { Model } from "../catalog.ts";
 import type { EpochMs } from "../ids.ts";
-import type { Replica, World } from "../world.ts";
-import { WHAT_HELPS } from "./circumstance.ts";
+import type { ModelRecord, Replica, World } from "../world.ts";
+import { failedOn, whatHelps } from "./circumstance.ts";
 import { desired } from "./desired.ts";
 import { settled } from "./settled.ts";
 import { ending } from "./shard_facts.ts";
@@ -27,16 +27,30 @@ export function modelReason(world: World, model: Model, now: EpochMs): string {
 function failureReason(world: World, model: Model): string | undefined {
   const record = world.models.get(model.name);
   if (record === undefined) return undefined;
-  const [blocked] = record.blocked;
-  if (blocked !== undefined && record.blocked.length >= model.profiles.length) {
-    return `cannot start: ${blocked.message}; ${WHAT_HELPS}`;
+  const everywhere = record.blocked.filter(({ node }) => node === undefined);
+  const [blocked] = everywhere;
+  if (blocked !== undefined && everywhere.length >= model.profiles.length) {
+    return `cannot start: ${blocked.message}; ${whatHelps(blocked, model.name)}`;
   }
+  const elsewhere = record.noRoom === undefined ? undefined : failedNode(world, model, record);
+  if (elsewhere !== undefined) return `${record.noRoom}; ${elsewhere}`;
   if (record.failedStarts > 0) {
     return `${record.failedStarts} failed starts; ${
       record.lastFailure?.message ?? "cause unknown"
     }`;
   }
   return record.noRoom;
+}
+
+/** Of nodes where it failed for good, the first: with no room on others, that is what to mend. */
+function failedNode(world: World, model: Model, record: ModelRecord): string | undefined {
+  for (const profile of model.profiles) {
+    const [first] = failedOn(world, record, { model, profile });
+    if (first === undefined) continue;
+    const [node, message] = first;
+    return `cannot start on ${node}: ${message}; ${whatHelps({ node }, model.name)}`;
+  }
+  return undefined;
 }
 
 function leavingReason(replica: Replica): string {

@@ -37,7 +37,17 @@ function heartbeatMatters(world: World, event: HeartbeatSeen, now: EpochMs): boo
     const after = withLive(node.inventory, heartbeat);
     if (usableParts(node.inventory) !== usableParts(after)) return true;
   }
+  const mended = heartbeat.hardwarePresent || heartbeat.modelDirs.length > 0;
+  if (mended && failedThere(world, name)) return true;
   return heartbeat.loads.length > 0 && drainingNodes(world).has(name);
+}
+
+/** What the node says of its problems and its disk may be what a start there waits for. */
+function failedThere({ models }: World, name: NodeId): boolean {
+  for (const { blocked } of models.values()) {
+    if (blocked.some(({ node }) => node === name)) return true;
+  }
+  return false;
 }
 
 /** Some are whole now, or gone, or failed; how far others have come decides nothing. */

@@ -2,7 +2,16 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import type { Heartbeat } from "@heddle/proto/gen/agent";
 import type { Plain } from "@heddle/proto/plain";
 import type { HeartbeatSeen } from "../event.ts";
-import { catalog, gpu, modelOf, registered, T0, world, worldWith } from "../testing/builders.ts";
+import {
+  catalog,
+  gpu,
+  inventory,
+  modelOf,
+  registered,
+  T0,
+  world,
+  worldWith,
+} from "../testing/builders.ts";
 import { FakeNode } from "../testing/fake_node.ts";
 import { Simulation } from "../testing/simulation.ts";
 import { matters } from "./matters.ts";
@@ -105,6 +114,30 @@ Deno.test("matters() is true for a heartbeat only where it can change a decision
   equal(matters(so, cards(sick), T0), true);
   equal(matters(so, beat("n1"), T0 + 15_000), true);
   equal(matters(so, beat("n1", { enginesPresent: true }), T0), true);
+});
+
+Deno.test("matters() is true for what a node says of itself while a start there waits for a repair", () => {
+  const so = worldWith([modelOf({ name: "m" })], { n1: {}, n2: {} });
+  const blocked = [{
+    profile: "p",
+    node: "n1",
+    reason: "disk_full",
+    circumstance: "",
+    message: "",
+  }];
+  const waits = { ...so, models: new Map([["m", { failedStarts: 1, blocked }]]) };
+  const disk = { path: "/var/lib/heddle/models", freeBytes: 1n, shared: false };
+  equal(matters(so, beat("n1", { modelDirs: [disk] }), T0), false);
+  equal(matters(waits, beat("n1", { modelDirs: [disk] }), T0), true);
+  equal(matters(waits, beat("n2", { modelDirs: [disk] }), T0), false);
+  const hardware = ({ gpus, hcas, fabrics } = inventory("n1")) => ({
+    hardwarePresent: true,
+    gpus,
+    hcas,
+    fabrics,
+  });
+  equal(matters(so, beat("n1", hardware()), T0), false);
+  equal(matters(waits, beat("n1", hardware()), T0), true);
 });
 
 Deno.test("observe() starts nothing from a router's count of requests for a model that sleeps", () => {

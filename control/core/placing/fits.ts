@@ -7,6 +7,7 @@ import { MIB } from "@heddle/common/model/memory";
 import { decodeInstallState } from "@heddle/proto/install_state";
 import type { Model, Profile } from "../catalog.ts";
 import type { SourceHint } from "../facts/source_hint.ts";
+import type { NodeId } from "../ids.ts";
 import type { Candidate } from "./candidate.ts";
 import { gpuNeed } from "./gpu_need.ts";
 import { blockCount, freeBlock } from "./port_blocks.ts";
@@ -18,6 +19,8 @@ export interface PlaceRequest {
   readonly profile: Profile;
   /** What is known of the model's source, for nodes that do not have it; absent: nothing. */
   readonly hint?: Pick<SourceHint, "facts" | "totalBytes" | "weightBytes">;
+  /** Nodes on which it failed for good, with what happened; nothing was mended there since. */
+  readonly failedOn?: ReadonlyMap<NodeId, string>;
 }
 
 export type Fit = (request: PlaceRequest, candidate: Candidate) => Rejection | undefined;
@@ -33,6 +36,7 @@ const FITS: readonly Fit[] = [
   fitGpuMemory,
   fitHostMemory,
   fitPorts,
+  fitFailures,
 ];
 
 /** The first reason why the node cannot take a shard of the profile; undefined when it can. */
@@ -67,6 +71,12 @@ function fitState(_request: PlaceRequest, candidate: Candidate) {
     case "unknown":
       return reject(name, "unreachable", "its state is not known");
   }
+}
+
+// After all others: who reads of a failure is to know that nothing else is in the way.
+function fitFailures({ failedOn }: PlaceRequest, { name }: Candidate) {
+  const message = failedOn?.get(name);
+  return message === undefined ? undefined : reject(name, "failed_here", message);
 }
 
 function fitSelector({ profile }: PlaceRequest, { name, labels }: Candidate) {

@@ -15,6 +15,8 @@ export type RejectReason =
   | "disk_short"
   | "gpus_free"
   | "memory_short"
+  /** It failed there for good, and nothing was mended since. */
+  | "failed_here"
   | "ports_free"
   | "fabric_short"
   | "hca_count"

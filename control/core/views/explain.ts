@@ -1,6 +1,6 @@
 /** Why a model is placed as it is, or is not, asked of placement itself and not of what it said. */
 import { formatDurationMs } from "@heddle/common/duration";
-import { circumstance, WHAT_HELPS } from "../facts/circumstance.ts";
+import { failedOn, stillBlocked, whatHelps } from "../facts/circumstance.ts";
 import { sourceHint } from "../facts/source_hint.ts";
 import type { Model } from "../catalog.ts";
 import { byPriority } from "../deciding/room.ts";
@@ -52,16 +52,15 @@ function decided(world: World, name: string): readonly string[] {
 function failing(world: World, model: Model | undefined, now: EpochMs): readonly string[] {
   const record = model === undefined ? undefined : world.models.get(model.name);
   if (model === undefined || record === undefined) return [];
-  const blocked = record.blocked.filter((each) => {
-    const profile = model.profiles.find(({ name }) => name === each.profile);
-    return profile !== undefined && each.circumstance === circumstance(world, model, profile);
-  });
+  const blocked = record.blocked.filter((each) => stillBlocked(world, model, each));
   const waitMs = (record.backoffUntil ?? 0) - now;
   const retry = `at once with: models retry ${model.name}`;
   return [
-    ...blocked.map(({ profile, message }) =>
-      `profile ${profile} cannot start: ${message}; ${WHAT_HELPS}, or ${retry}`
-    ),
+    ...blocked.map((each) => {
+      const where = each.node === undefined ? "" : ` on ${each.node}`;
+      const helps = whatHelps(each, model.name);
+      return `profile ${each.profile} cannot start${where}: ${each.message}; ${helps}`;
+    }),
     ...(record.failedStarts > 0 && waitMs > 0
       ? [
         `${record.failedStarts} failed starts, the next in ${formatDurationMs(waitMs)} or ` +
@@ -92,9 +91,13 @@ function nextReplica(
   const all = [...candidates(world, now).values()];
   const profiles = byPriority(model);
   const hint = sourceHint(world, model);
+  const record = world.models.get(model.name);
   const asked = profiles.map((profile) => ({
     profile,
-    placement: place({ model, profile, hint }, all),
+    placement: place(
+      { model, profile, hint, failedOn: failedOn(world, record, { model, profile }) },
+      all,
+    ),
   }));
   return {
     summary: asked.map(({ profile, placement }) =>

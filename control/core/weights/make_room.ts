@@ -10,6 +10,7 @@ import { isFetched } from "../catalog/source.ts";
 import { desired } from "../facts/desired.ts";
 import { settled } from "../facts/settled.ts";
 import { ending } from "../facts/shard_facts.ts";
+import { failedOn } from "../facts/circumstance.ts";
 import { sourceHint } from "../facts/source_hint.ts";
 import type { EpochMs, NodeId } from "../ids.ts";
 import { type Candidate, candidates } from "../placing/candidate.ts";
@@ -107,7 +108,10 @@ function shortOf(world: World, model: Model, looked: Looked): readonly NodeId[] 
   const roomy = [...real.values()].map((each) => withRoom(each, looked.ripe));
   const fits = (nodes: Iterable<Candidate>) =>
     model.profiles.toSorted((a, b) => b.priority - a.priority)
-      .map((profile) => place({ model, profile, hint }, nodes))
+      .map((profile) => {
+        const failed = failedOn(world, world.models.get(model.name), { model, profile });
+        return place({ model, profile, hint, failedOn: failed }, nodes);
+      })
       .find((placement) => placement.kind === "placed");
   if (fits(real.values()) !== undefined) return [];
   const placed = fits(roomy);
