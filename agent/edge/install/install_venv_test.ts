@@ -63,10 +63,8 @@ Deno.test("heddle-install gives uv the proxies and the authorities, and no other
       ]),
     );
     const { stdout } = await new Deno.Command(PROGRAM, {
-      clearEnv: true,
       env: {
         ...proxies,
-        PATH: "/usr/bin:/bin",
         SECRET: "not for uv",
         HEDDLE_DENO: Deno.execPath(),
         HEDDLE_INSTALL_INTO: into,
@@ -108,8 +106,10 @@ Deno.test({
     const [into, wheels] = [join(root, "engines"), join(root, "wheels")];
     await Deno.mkdir(wheels);
     try {
-      const python = await new Deno.Command("python3", {
-        args: ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+      // Of where uv looks first: it would load another one.
+      const path = `PATH=/usr/local/bin:/usr/bin:/bin:${Deno.env.get("PATH")}`;
+      const python = await new Deno.Command("/usr/bin/env", {
+        args: [path, "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
       }).output();
       const version = new TextDecoder().decode(python.stdout).trim();
       for (const each of ["0.0.1", "0.0.2"]) {
