@@ -14,7 +14,9 @@ export const installsSchema = z.strictObject({
   python: z.string().regex(/^3\.\d+$/, 'want a version such as "3.12"').default("3.12")
     .describe("Python of the environments that uv makes"),
   ca_file: absolutePath().optional()
-    .describe("PEM file of authorities that are trusted besides the usual, for mirrors; uv trusts these alone"),
+    .describe(
+      "PEM file of authorities that are trusted besides the usual, for mirrors; uv trusts these alone",
+    ),
   user: z.string().regex(/^[a-z_][a-z0-9_-]{0,31}$/, 'want a user\'s name, "heddle-install"')
     .default("heddle-install")
     .describe("User that installs where that is a unit; it writes the folder of engines alone"),
