@@ -8,7 +8,7 @@ import { keepRenewed } from "@heddle/common/renewal";
 import { connectRpc } from "@heddle/common/rpc_client";
 import { delay, spawnTask } from "@heddle/common/task";
 import { Commands } from "./commands.ts";
-import { type Config, controlUrls, type EngineConfig } from "./config.ts";
+import { adoptReadyMs, type Config, controlUrls, type EngineConfig } from "./config.ts";
 import { EngineVersions, PROBE_SECONDS_MAX } from "./edge/engine/versions.ts";
 import { homeOf, openLauncher } from "./edge/launcher/choose.ts";
 import type { Launcher } from "./edge/launcher/launcher.ts";
@@ -130,6 +130,7 @@ export async function buildAgent(
     address,
     ports: config.engine_ports,
     gpus: () => report.gpus,
+    adoptReadyMs: adoptReadyMs(config),
     now: Date.now,
     makeKey,
     onStatus: (shard, status) => listeners.onStatus(shard, status),
@@ -358,8 +359,7 @@ function engineVersions(
 }
 
 function asConfigured(name: string, path: string): EngineConfig[] {
-  const known = ENGINE_NAMES.find((each) => each === name);
-  return known === undefined ? [] : [{ name: known, path, env: {} }];
+  return ENGINE_NAMES.includes(name) ? [{ name, path, env: {} }] : [];
 }
 
 function environmentFor(

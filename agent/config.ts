@@ -1,6 +1,7 @@
 /** The agent's configuration: `/etc/heddle/agent.yaml`, or a few flags. */
 import { z } from "zod";
 import { type Address, parseAddress } from "@heddle/common/address";
+import { duration, parseDurationMs } from "@heddle/common/duration";
 import { IDENTITY_NAME } from "@heddle/common/identity";
 import { tlsFilesSchema } from "@heddle/common/mtls_files";
 import { checkControlUrl } from "@heddle/common/rpc_client";
@@ -12,6 +13,8 @@ import { weightsSchema } from "./weights/weights_config.ts";
 
 /** HTTP, rendezvous and what engines open beside them; SGLang alone needs 246. */
 const PORT_BLOCK_MIN = 16;
+
+const ADOPT_READY_MS_MIN = 1_000;
 
 const environment = () =>
   z.record(
@@ -100,6 +103,8 @@ export const configSchema = z.strictObject({
   })).default([]).describe("Classes of GPUs for which the rule gives the wrong one"),
   labels: z.record(z.string(), z.string()).default({})
     .describe("What operators want to know of this node"),
+  adopt_ready_timeout: duration().default("60s")
+    .describe("How long an engine that was ready before the agent restarted has to answer again"),
   launcher: z.enum(["process", "systemd"]).default("process")
     .describe(
       'How engines are started. "process": each under a shim that leads its process group. ' +
@@ -141,6 +146,9 @@ export const configSchema = z.strictObject({
   if (config.metrics.tls_listen !== undefined && config.tls === undefined) {
     complain(["metrics", "tls_listen"], "needs the tls section");
   }
+  if ((parseDurationMs(config.adopt_ready_timeout) ?? ADOPT_READY_MS_MIN) < ADOPT_READY_MS_MIN) {
+    complain(["adopt_ready_timeout"], "want 1s or more: an engine needs a moment to answer");
+  }
   if (config.model_dirs.length === 0) complain(["model_dirs"], "want at least one folder");
 });
 
@@ -150,6 +158,11 @@ export type EngineConfig = Config["engines"][number];
 /** URLs of control in order of preference, each once. */
 export function controlUrls(config: Config): readonly string[] {
   return [...new Set(config.control.map((url) => new URL(url).origin))];
+}
+
+/** How long an adopted engine has to answer, in ms. */
+export function adoptReadyMs(config: Config): number {
+  return parseDurationMs(config.adopt_ready_timeout) ?? ADOPT_READY_MS_MIN;
 }
 
 /** Where the metrics are served. */

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { formatComplaints, parseConfig } from "@heddle/common/config_file";
-import { configSchema, controlUrls, metricsAddress } from "./config.ts";
+import { adoptReadyMs, configSchema, controlUrls, metricsAddress } from "./config.ts";
 
 const MINIMAL = "control: ['http://127.0.0.1:7443']\n";
 
@@ -19,6 +19,8 @@ Deno.test("configSchema needs only where control is", () => {
   deepEqual(config.engine_ports, { first: 20_000, last: 31_999, block: 256 });
   deepEqual(metricsAddress(config), { host: "127.0.0.1", port: 9092 });
   deepEqual(config.engines, []);
+  equal(adoptReadyMs(config), 60_000);
+  equal(adoptReadyMs({ ...config, adopt_ready_timeout: "1m30s" }), 90_000);
 });
 
 Deno.test("the example has every key and is valid", async () => {
@@ -86,6 +88,8 @@ Deno.test("configSchema refuses paths, ports, engines and names that cannot be m
   deepEqual(wrong("engine_env: {'A-B': x}\n").length, 1);
   deepEqual(wrong("engine_ports: {first: 20000, last: 20100}\n"), ["engine_ports.last"]);
   deepEqual(wrong("model_dirs: []\n"), ["model_dirs"]);
+  deepEqual(wrong("adopt_ready_timeout: 60\n"), ["adopt_ready_timeout"]);
+  deepEqual(wrong("adopt_ready_timeout: 0s\n"), ["adopt_ready_timeout"]);
   deepEqual(wrong("node: 'a b'\n"), ["node"]);
   deepEqual(wrong("metrics: {listen: '9092'}\n"), ["metrics.listen"]);
   deepEqual(wrong("engine: []\n"), ["engine"]);

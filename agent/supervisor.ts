@@ -33,6 +33,8 @@ export interface SupervisorOptions {
   readonly ports: { readonly first: number; readonly last: number };
   /** UUIDs of the node's GPUs by index; undefined while they have not been looked for. */
   readonly gpus: () => ReadonlyMap<number, string> | undefined;
+  /** How long a shard that was ready before the agent restarted has to answer, in ms. */
+  readonly adoptReadyMs: number;
   readonly now: () => number;
   /** A key for a replica's engine, unguessable. */
   readonly makeKey: () => string;
@@ -66,7 +68,7 @@ export class Supervisor {
 
   /** Takes over what an earlier agent started. Call once, before any command. */
   async adopt(): Promise<void> {
-    const { store, effects } = this.#options;
+    const { store, effects, adoptReadyMs } = this.#options;
     const loaded = await store.load();
     this.#unreadable = loaded.unknownVersion;
     this.#highest = loaded.shards.map(({ revision }) => revision)
@@ -75,12 +77,9 @@ export class Supervisor {
     for (const shard of loaded.shards) {
       this.#shards.set(shard.spec.shardId, shard);
       const live = found.get(shard.spec.shardId) ?? [];
-      log.info("Adopting shard", {
-        shard: shard.spec.shardId,
-        state: shard.state.kind,
-        pids: live.map(({ pid }) => pid),
-      });
-      this.#apply(shard.spec.shardId, { type: "resumed", live });
+      const pids = live.map(({ pid }) => pid);
+      log.info("Adopting shard", { shard: shard.spec.shardId, state: shard.state.kind, pids });
+      this.#apply(shard.spec.shardId, { type: "resumed", live, adoptReadyMs });
     }
     for (const { shardId, why } of loaded.unknownVersion) {
       log.warning("Keeping a shard whose state this agent cannot read", { shard: shardId, why });

@@ -159,6 +159,7 @@ async function build(
     address: "127.0.0.1",
     ports: { first: 1_024, last: 65_535 },
     gpus: () => undefined,
+    adoptReadyMs: 60_000,
     now: Date.now,
     makeKey: () => "sk-heddle-replica-test",
     onStatus: (shard, status) => told.add(shard.spec.shardId, status),

@@ -62,7 +62,12 @@ export type ShardEvent =
   /** Time passed. */
   | { readonly type: "tick" }
   /** The agent started again; `live` is what it found of the shard. */
-  | { readonly type: "resumed"; readonly live: readonly ProcessRef[] };
+  | {
+    readonly type: "resumed";
+    readonly live: readonly ProcessRef[];
+    /** How long an engine that was ready has to answer, in ms. */
+    readonly adoptReadyMs: number;
+  };
 
 export type Effect =
   /** Check, and work out the processes: `prepared` or `prepare_failed`. */

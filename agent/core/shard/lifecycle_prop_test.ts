@@ -76,7 +76,7 @@ const event: fc.Arbitrary<ShardEvent> = fc.oneof(
     { type: "links_judged", fault: { reason: "hca_link_down", message: "m" } } as const,
   ),
   fc.constant({ type: "tick" } as const),
-  processes.map((live) => ({ type: "resumed", live }) as const),
+  processes.map((live) => ({ type: "resumed", live, adoptReadyMs: 60_000 }) as const),
 );
 
 const history = fc.array(fc.tuple(event, fc.nat(40_000)), { maxLength: 40 });

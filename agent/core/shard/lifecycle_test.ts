@@ -5,7 +5,6 @@ import type { Shard, StateKind } from "./shard.ts";
 import { aShard, aSpec, PROCESS } from "./shard_fake.ts";
 import { statusOf } from "./status.ts";
 import {
-  ADOPT_READY_TIMEOUT_MS,
   GPU_ANSWER_MS,
   GPU_RELEASE_MS,
   KILL_SETTLE_MS,
@@ -206,7 +205,11 @@ Deno.test("a ready engine that stops answering is degraded after two probes, and
 });
 
 Deno.test("a restarted agent keeps a loading shard under its first deadline", () => {
-  const { shard, effects } = step(aShard("loading"), { type: "resumed", live: [PROCESS] }, 50_000);
+  const { shard, effects } = step(aShard("loading"), {
+    type: "resumed",
+    live: [PROCESS],
+    adoptReadyMs: 60_000,
+  }, 50_000);
   ok(shard.state.kind === "loading");
   equal(shard.state.deadline, 100_000);
   equal(wakeAt(shard), 300, "it is probed at once");
@@ -214,7 +217,8 @@ Deno.test("a restarted agent keeps a loading shard under its first deadline", ()
 });
 
 Deno.test("an adopted shard stays ready, and is degraded when it does not answer in time", () => {
-  const adopted = step(aShard("ready"), { type: "resumed", live: [PROCESS] }, 1_000).shard;
+  const found = { type: "resumed", live: [PROCESS], adoptReadyMs: 20_000 } as const;
+  const adopted = step(aShard("ready"), found, 1_000).shard;
   equal(adopted.state.kind, "ready");
   const silent = run(adopted, [
     [{ type: "tick" }, 1_000],
@@ -222,17 +226,22 @@ Deno.test("an adopted shard stays ready, and is degraded when it does not answer
     [{ type: "probed", outcome: { kind: "waiting", why: "no answer" } }, 12_000],
   ]).shard;
   equal(silent.state.kind, "ready", "it has its time");
-  const late = step(silent, { type: "tick" }, 1_000 + ADOPT_READY_TIMEOUT_MS);
+  equal(step(silent, { type: "tick" }, 20_999).shard.state.kind, "ready");
+  const late = step(silent, { type: "tick" }, 21_000);
   ok(late.shard.state.kind === "degraded");
   equal(late.shard.state.reason, "adopt_not_ready");
   deepEqual(late.effects, [], "reported, never killed");
 });
 
 Deno.test("a launch that an ending agent never began is begun again", () => {
-  const again = step(aShard("starting"), { type: "resumed", live: [] }, 500);
+  const again = step(aShard("starting"), { type: "resumed", live: [], adoptReadyMs: 60_000 }, 500);
   equal(again.shard.state.kind, "preparing");
   deepEqual(again.effects, [{ type: "prepare" }]);
-  const whole = step(aShard("starting"), { type: "resumed", live: [PROCESS] }, 500);
+  const whole = step(
+    aShard("starting"),
+    { type: "resumed", live: [PROCESS], adoptReadyMs: 60_000 },
+    500,
+  );
   equal(whole.shard.state.kind, "loading");
 });
 
@@ -240,7 +249,7 @@ Deno.test("a half launched shard is ended by the agent that finds it", () => {
   const planned = [{ name: "ray", handle: "h2" }, { name: "server", handle: "h1" }];
   const { shard, effects } = step(
     aShard("starting", { state: { planned } }),
-    { type: "resumed", live: [SECOND] },
+    { type: "resumed", live: [SECOND], adoptReadyMs: 60_000 },
     500,
   );
   equal(shard.state.kind, "stopping");

@@ -139,7 +139,8 @@ Deno.test("an engine that goes on is ready again", () => {
 });
 
 Deno.test("an engine that was adopted and never answered is reported, and not killed", () => {
-  const adopted = step(aShard("ready"), { type: "resumed", live: [PROCESS] }, 0).shard;
+  const adopted =
+    step(aShard("ready"), { type: "resumed", live: [PROCESS], adoptReadyMs: 60_000 }, 0).shard;
   let shard = adopted;
   for (let now = 0; now <= 3_600_000; now += 10_000) {
     shard = step(shard, { type: "tick" }, now).shard;

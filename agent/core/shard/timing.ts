@@ -9,9 +9,6 @@ export const STOP_TIMEOUT_MS = 60_000;
  * start a worker say so by ending it within moments. */
 export const WORKER_GRACE_MS = 5_000;
 
-/** An engine that was ready before the agent restarted answers at once, or is busy for moments. */
-export const ADOPT_READY_TIMEOUT_MS = 60_000;
-
 /** Small engines load within a second, and somebody may be waiting for the first token. */
 export const PROBE_LOADING_FIRST_MS = 300;
 export const PROBE_LOADING_LATER_MS = 2_000;

@@ -70,7 +70,7 @@ Deno.test("an engine over bad links can still be found to hang", () => {
 
 Deno.test("a restarted agent finds a shard with bad links degraded, and does not kill it unheard", () => {
   const bad = after(aShard("ready"), [BAD]);
-  let shard = after(bad, [{ type: "resumed", live: [PROCESS] }]);
+  let shard = after(bad, [{ type: "resumed", live: [PROCESS], adoptReadyMs: 60_000 }]);
   equal(shard.state.kind, "degraded");
   equal(told(after(shard, [READY])), "degraded nvlink_lost");
   for (let now = 2_000; now < 3_600_000; now += 10_000) {

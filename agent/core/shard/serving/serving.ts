@@ -3,12 +3,7 @@ import type { ShardEvent } from "../event.ts";
 import type { EpochMs, ProcessRef, Shard, ShardState, StateOf } from "../shard.ts";
 import { explained } from "../explained.ts";
 import { end, fail, stop } from "../stopping.ts";
-import {
-  ADOPT_READY_TIMEOUT_MS,
-  MEASURE_DRAINING_MS,
-  PROBE_LOST_MS,
-  STARTUP_TIMEOUT_MS,
-} from "../timing.ts";
+import { MEASURE_DRAINING_MS, PROBE_LOST_MS, STARTUP_TIMEOUT_MS } from "../timing.ts";
 import { become, degrade, keep, readyState, type Serving, type Step } from "./becoming.ts";
 import { linksJudged } from "./links.ts";
 import { probed } from "./probed.ts";
@@ -19,7 +14,7 @@ export function serving(shard: Shard, state: Serving, event: ShardEvent, now: Ep
     case "exited":
       return exited(shard, state, event, now);
     case "resumed":
-      return resumed(shard, state, event.live, now);
+      return resumed(shard, state, event, now);
     case "stop":
       return stopWhenIdle(shard, state, event, now);
     case "tick":
@@ -90,7 +85,7 @@ const NOT_ANSWERED = {
 function resumed(
   shard: Shard,
   state: Serving,
-  live: readonly ProcessRef[],
+  { live, adoptReadyMs }: Extract<ShardEvent, { type: "resumed" }>,
   now: EpochMs,
 ): Step {
   const alive = new Set(live.map(({ handle }) => handle));
@@ -114,7 +109,7 @@ function resumed(
         nextProbeAt: now,
         failedProbes: 0,
         ...(maxModelLen === undefined ? {} : { maxModelLen }),
-        recheckBy: now + ADOPT_READY_TIMEOUT_MS,
+        recheckBy: now + adoptReadyMs,
       }, now);
     }
     case "draining":
