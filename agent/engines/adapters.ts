@@ -7,7 +7,7 @@ import { vllm } from "./vllm.ts";
 
 const ADAPTERS: readonly EngineAdapter[] = [vllm, sglang, llamacpp, sim];
 
-export const ENGINE_NAMES = ["vllm", "sglang", "llamacpp", "sim"] as const;
+export const ENGINE_NAMES: readonly string[] = ADAPTERS.map(({ name }) => name);
 
 /** The adapter of an engine; undefined for an engine of a newer Heddle. */
 export function adapterOf(name: string): EngineAdapter | undefined {
