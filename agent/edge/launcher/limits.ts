@@ -47,16 +47,19 @@ export function limitWarnings(
         `/dev/shm has ${mib(shmFreeBytes)} of ${
           mib(shmTotalBytes)
         } MiB free, and engines on several ` +
-        "GPUs share memory there: enlarge it, or delete what dead engines left in it",
+        `GPUs share memory there: ${mib(SHM_BYTES_MIN)} MiB free would be enough. Enlarge it ` +
+        "(mount -o remount,size=… /dev/shm, in a container --shm-size), or delete what dead engines " +
+        "left in it",
       ]
       : []),
     ...(shard.hcas > 0 && !shard.ownMemlock && memlockBytes !== undefined &&
         memlockBytes < MEMLOCK_BYTES_MIN
       ? [
-        `Engines may lock ${
-          mib(memlockBytes)
-        } MiB of memory, and RDMA pins what it registers: set ` +
-        "LimitMEMLOCK=infinity for the agent, or use launcher: systemd",
+        `Engines may lock ${mib(memlockBytes)} MiB of memory, and RDMA pins what it registers: ` +
+        `${
+          mib(MEMLOCK_BYTES_MIN)
+        } MiB would be enough. Set LimitMEMLOCK=infinity for the agent, or ` +
+        "use launcher: systemd",
       ]
       : []),
   ];
