@@ -15,6 +15,12 @@ import { formatStatus } from "../commands/status.ts";
 import { type Fleet, statusOf } from "./fleet_status.ts";
 import { servingConcerns } from "./serving_concerns.ts";
 
+const version = create(GetVersionResponseSchema, {
+  version: "0.1.0",
+  cluster: "lab",
+  settled: true,
+});
+
 const ready = (shards: MessageInitShape<typeof ReplicaViewSchema>["shards"] = []) =>
   create(ReplicaViewSchema, { replicaId: "demo-1", state: ReplicaState.READY, shards });
 
@@ -35,11 +41,6 @@ const concernsOf = (found: Partial<Parameters<typeof servingConcerns>[0]>) =>
     .map(({ subject, what, next }) => `${subject}: ${what} → ${next}`);
 
 Deno.test("status: a ready replica with a degraded shard is no fleet that is well", () => {
-  const version = create(GetVersionResponseSchema, {
-    version: "0.1.0",
-    cluster: "lab",
-    settled: true,
-  });
   const fleet: Fleet = {
     catalog: create(GetCatalogResponseSchema, { fileState: "applied" }),
     version,
