@@ -30,6 +30,15 @@ export const MUTATIONS: readonly Mutation[] = [
     }],
   },
   {
+    name: "take_any_adapter",
+    invariant: "own_hcas",
+    edits: [{
+      file: "placing/candidate.ts",
+      find: "hca.fabric === fabric && hca.active",
+      put: 'fabric !== "" && hca.active',
+    }],
+  },
+  {
     name: "mix_classes",
     invariant: "one_class",
     edits: [{

@@ -1,6 +1,13 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import fc from "fast-check";
-import { firstProfile, modelOf, type NodeShape, T0, worldWith } from "../testing/builders.ts";
+import {
+  fabricsOf,
+  firstProfile,
+  modelOf,
+  type NodeShape,
+  T0,
+  worldWith,
+} from "../testing/builders.ts";
 import { casesOf } from "../testing/random.ts";
 import { candidates, withShard } from "./candidate.ts";
 import { place, type Placed } from "./place.ts";
@@ -15,8 +22,15 @@ const shape: fc.Arbitrary<NodeShape> = fc.record({
   cliqueSize: fc.constantFrom(0, 2, 4, 8),
   hcas: fc.constantFrom(2, 4, 8),
   portBlocks: fc.integer({ min: 0, max: 3 }),
+  otherHcas: fc.constantFrom(2, 4, 8),
 }).chain((base) =>
-  fc.constantFrom<NodeShape>(base, { ...base, fabric: "ib-a" }, { ...base, fabric: "ib-b" })
+  fc.constantFrom<NodeShape>(
+    base,
+    { ...base, fabric: "ib-a" },
+    { ...base, fabric: "ib-b" },
+    { ...base, fabric: "ib-a", otherFabric: "ib-b" },
+    { ...base, fabric: "ib-b", otherFabric: "ib-a", otherClass: "a100-80g" },
+  )
 );
 const cluster = fc.array(shape, { maxLength: 8 }).map((shapes) =>
   Object.fromEntries(shapes.map((each, index) => [`n${index + 1}`, each]))
@@ -60,7 +74,12 @@ Deno.test("place() keeps a replica on one fabric and one class, with distinct no
         equal(new Set(seat.choice.gpus.map((gpu) => gpu.uuid)).size, seat.choice.gpus.length);
         ok(seat.choice.gpus.every((gpu) => gpu.gpuClass === request.profile.gpu_class));
         if (request.profile.nodes > 1) {
-          equal(seat.fabric, own?.fabric);
+          const of = fabricsOf(own ?? {}).find(({ name }) => name === seat.fabric);
+          ok(of !== undefined);
+          deepEqual(
+            seat.hcas.map((hca) => hca.name),
+            Array.from({ length: of.count }, (_, index) => `mlx5_${of.from + index}`),
+          );
           equal(seat.fabric, result.seats[0]?.fabric);
         }
       }

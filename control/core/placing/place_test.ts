@@ -107,6 +107,45 @@ Deno.test("place() gives every rank the same number of HCAs", () => {
   deepEqual(nodesOf(pair), ["n2", "n3"]);
 });
 
+Deno.test("place() joins nodes of two fabrics by the one they share, with its HCAs and no others", () => {
+  const model = modelOf({ name: "m" }, { tp: 8, pp: 2, nodes: 2 });
+  const placement = placeOn({
+    n1: { fabric: "ib-a", hcas: 4, otherFabric: "roce", otherHcas: 2 },
+    n2: { fabric: "ib-b", hcas: 4, otherFabric: "roce", otherHcas: 2 },
+    n3: { fabric: "ib-c", hcas: 4 },
+  }, model);
+  ok(placement.kind === "placed");
+  deepEqual(
+    placement.seats.map(({ candidate, fabric, hcas }) => [
+      candidate.name,
+      fabric,
+      hcas.map((hca) => hca.name).join(),
+    ]),
+    [["n1", "roce", "mlx5_4,mlx5_5"], ["n2", "roce", "mlx5_4,mlx5_5"]],
+  );
+  deepEqual(reasonsOf(placement), ["n3 fabric_short: want 2 have 1: nodes fit in ib-c"]);
+});
+
+Deno.test("place() says of a node of two fabrics that neither has another node", () => {
+  const model = modelOf({ name: "m" }, { tp: 8, pp: 2, nodes: 2 });
+  const placement = placeOn({ n1: { fabric: "ib-a", otherFabric: "ib-b" }, n2: {} }, model);
+  deepEqual(placement.rejections.map(({ node, reason }) => [node, reason]), [
+    ["n1", "fabric_short"],
+    ["n2", "fabric_short"],
+  ]);
+});
+
+Deno.test("place() gives GPUs of one class on a node that has two", () => {
+  const shapes = { n1: { otherClass: "a100-80g", cliqueSize: 0 } };
+  for (const [gpu_class, wanted] of [["h100-80g", [0, 1, 2, 3]], ["a100-80g", [4, 5, 6, 7]]]) {
+    const placement = placeOn(shapes, modelOf({ name: "m" }, { tp: 4, gpu_class }));
+    ok(placement.kind === "placed");
+    deepEqual(placement.seats[0]?.choice.gpus.map(({ index }) => index), wanted);
+  }
+  const more = placeOn(shapes, modelOf({ name: "m" }, { tp: 8 }));
+  equal(more.rejections[0]?.reason, "gpus_free");
+});
+
 Deno.test("place() lists HCAs by number, not as text", () => {
   const model = modelOf({ name: "m" }, { tp: 8, pp: 2, nodes: 2 });
   const placement = placeOn(

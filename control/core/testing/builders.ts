@@ -14,12 +14,17 @@ export const T0: EpochMs = 1_000_000;
 export interface NodeShape {
   readonly gpus?: number;
   readonly gpuClass?: string;
+  /** Class of the upper half of its GPUs; absent: all are of one. */
+  readonly otherClass?: string;
   readonly memoryMib?: number;
   /** GPUs per NVLink clique; 0 for none. */
   readonly cliqueSize?: number;
   /** Fabric that its HCAs are on; absent for a node without any. */
   readonly fabric?: string;
   readonly hcas?: number;
+  /** A second fabric, with adapters of its own that come after those of the first. */
+  readonly otherFabric?: string;
+  readonly otherHcas?: number;
   readonly engines?: readonly (readonly [name: string, version: string])[];
   readonly memoryBytes?: number;
   readonly labels?: Readonly<Record<string, string>>;
@@ -30,8 +35,7 @@ export interface NodeShape {
 
 /** An H100-like node: 8 GPUs in one clique, every engine, no fabric. */
 export function inventory(name: NodeId, shape: NodeShape = {}): Plain<Inventory> {
-  const fabric = shape.fabric;
-  const hcas = fabric === undefined ? 0 : shape.hcas ?? 8;
+  const fabrics = fabricsOf(shape);
   const engines = shape.engines ??
     [["vllm", "0.28.1"], ["sglang", "0.5.17"], ["llamacpp", "b11069"], ["sim", "0.1.0"]];
   return {
@@ -42,12 +46,14 @@ export function inventory(name: NodeId, shape: NodeShape = {}): Plain<Inventory>
     memoryBytes: BigInt(shape.memoryBytes ?? 2 ** 40),
     driverVersion: "580.95.05",
     gpus: Array.from({ length: shape.gpus ?? 8 }, (_, index) => gpu(name, index, shape)),
-    hcas: Array.from({ length: hcas }, (_, index) => hca(index, fabric ?? "")),
-    fabrics: fabric === undefined ? [] : [{
-      name: fabric,
+    hcas: fabrics.flatMap(({ name, from, count }) =>
+      Array.from({ length: count }, (_, index) => hca(from + index, name))
+    ),
+    fabrics: fabrics.map(({ name, from, count }) => ({
+      name,
       degraded: false,
-      hcas: Array.from({ length: hcas }, (_, index) => `mlx5_${index}`),
-    }],
+      hcas: Array.from({ length: count }, (_, index) => `mlx5_${from + index}`),
+    })),
     engines: engines.map(([engine, version]) => ({
       name: engine,
       version,
@@ -70,13 +76,34 @@ export function inventory(name: NodeId, shape: NodeShape = {}): Plain<Inventory>
   };
 }
 
+export interface ShapeFabric {
+  readonly name: string;
+  /** Number of its first adapter. */
+  readonly from: number;
+  readonly count: number;
+}
+
+/** Fabrics of such a node, with the numbers of their adapters. */
+export function fabricsOf(shape: NodeShape): readonly ShapeFabric[] {
+  const { fabric, hcas = 8, otherFabric, otherHcas = hcas } = shape;
+  const first = fabric === undefined ? [] : [{ name: fabric, from: 0, count: hcas }];
+  if (otherFabric === undefined) return first;
+  return [...first, { name: otherFabric, from: first.length * hcas, count: otherHcas }];
+}
+
+/** Class of one GPU of such a node. */
+export function classOf(shape: NodeShape, index: number): string {
+  const { gpus = 8, gpuClass = "h100-80g", otherClass } = shape;
+  return otherClass !== undefined && index >= gpus / 2 ? otherClass : gpuClass;
+}
+
 export function gpu(node: NodeId, index: number, shape: NodeShape = {}): Plain<Gpu> {
   const cliqueSize = shape.cliqueSize ?? 8;
   return {
     index,
     uuid: `GPU-${node}-${index}`,
     name: "NVIDIA H100 80GB HBM3",
-    gpuClass: shape.gpuClass ?? "h100-80g",
+    gpuClass: classOf(shape, index),
     pciBusId: `0000:${index.toString(16).padStart(2, "0")}:00`,
     memoryTotalMib: shape.memoryMib ?? 81_559,
     memoryUsedMib: 0,

@@ -5,6 +5,7 @@
  */
 import type { EpochMs, NodeId, ReplicaId } from "../ids.ts";
 import type { ShardCommand } from "../plan.ts";
+import { classOf, fabricsOf, type ShapeFabric } from "./builders.ts";
 import type { FakeNode, FakeShard } from "./fake_node.ts";
 import type { Ledger } from "./ledger.ts";
 
@@ -55,6 +56,16 @@ const PART_MS_MAX = 240_000;
 /** Starts of one model's leaders within `LOOP_MS` that even a burst of new replicas does not need. */
 const STARTS_MAX = 24;
 const LOOP_MS = 30_000;
+
+/** Whether an adapter of that name is one of the fabric's, by how the node was built. */
+function isOf({ from, count }: ShapeFabric, name: string): boolean {
+  const number = Number(name.replace(/^mlx5_/, ""));
+  return number >= from && number < from + count;
+}
+
+function classesOf(node: FakeNode, { spec }: FakeShard): ReadonlySet<string> {
+  return new Set(spec.gpus.map(({ index }) => classOf(node.shape, index)));
+}
 
 export class Invariants {
   readonly #nodes: ReadonlyMap<NodeId, FakeNode>;
@@ -140,12 +151,18 @@ export class Invariants {
         used.add(uuid);
       }
       if (spec.shardCount < 2) continue;
-      if (spec.fabric !== node.shape.fabric) {
-        const own = node.shape.fabric ?? "none";
+      const fabrics = fabricsOf(node.shape);
+      const told = fabrics.find(({ name }) => name === spec.fabric);
+      if (told === undefined) {
+        const own = fabrics.map(({ name }) => name).join(" and ") || "none";
         this.#report("one_fabric", `${spec.shardId} is told ${spec.fabric} on ${own}`);
       }
       if (spec.hcas.length === 0) {
         this.#report("own_hcas", `${spec.shardId} has none on ${node.name}`);
+      }
+      for (const { name } of spec.hcas) {
+        if (told === undefined || isOf(told, name)) continue;
+        this.#report("own_hcas", `${spec.shardId} has ${name}, which is not of ${spec.fabric}`);
       }
     }
   }
@@ -156,19 +173,21 @@ export class Invariants {
     const counts = new Map<ReplicaId, number>();
     for (const node of this.#nodes.values()) {
       for (const shard of node.running()) {
-        const { replicaId, shardCount, hcas } = shard.spec;
+        const { replicaId, shardCount, hcas, fabric } = shard.spec;
+        const mixed = classesOf(node, shard);
+        if (mixed.size > 1) {
+          const words = [...mixed].sort().join(", ");
+          this.#report("one_class", `${shard.spec.shardId} has ${words} on ${node.name}`);
+        }
         counts.set(replicaId, (counts.get(replicaId) ?? 0) + 1);
         const other = seen.get(replicaId);
         seen.set(replicaId, { node, shard });
         if (other === undefined || shardCount < 2) continue;
-        const [mine, its] = [node.shape, other.node.shape];
         const both = `${replicaId} spans ${other.node.name} and ${node.name}`;
-        if (mine.fabric !== its.fabric) {
-          this.#report("one_fabric", `${both}: ${its.fabric}, ${mine.fabric}`);
-        }
-        if (mine.gpuClass !== its.gpuClass) {
-          this.#report("one_class", `${both}: ${its.gpuClass}, ${mine.gpuClass}`);
-        }
+        const its = other.shard.spec.fabric;
+        if (fabric !== its) this.#report("one_fabric", `${both}: ${its}, ${fabric}`);
+        const all = new Set([...mixed, ...classesOf(other.node, other.shard)]);
+        if (all.size > 1) this.#report("one_class", `${both}: ${[...all].sort().join(", ")}`);
         if (hcas.length !== other.shard.spec.hcas.length) {
           this.#report("own_hcas", `${both} with ${other.shard.spec.hcas.length}, ${hcas.length}`);
         }

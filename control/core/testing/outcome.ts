@@ -1,4 +1,5 @@
 /** A whole run of a scenario, and what is wrong at its end. */
+import { classOf, fabricsOf } from "./builders.ts";
 import type { FakeNode, FakeShard } from "./fake_node.ts";
 import { lacking } from "./ledger.ts";
 import { scenario } from "./scenario.ts";
@@ -79,22 +80,22 @@ function roomFor(sim: Simulation, name: string): boolean {
   const model = sim.world.catalog.catalog.models.find((each) => each.name === name);
   return (model?.profiles ?? []).some((profile) => {
     const nodes = [...sim.nodes.values()].filter((node) =>
-      node.shape.gpuClass === profile.gpu_class &&
       lacking(profile.node_selector, sim.ledger.labelsOf(node.name)) === undefined &&
-      freeGpus(node) >= profile.gpus_per_node &&
+      freeGpus(node, profile.gpu_class) >= profile.gpus_per_node &&
       node.running().length < (node.shape.portBlocks ?? 0)
     );
     if (profile.nodes === 1) return nodes.length > 0;
     const islands = Map.groupBy(
-      nodes.filter((node) => node.shape.fabric !== undefined),
-      (node) => `${node.shape.fabric} ${node.shape.hcas}`,
+      nodes.flatMap((node) => fabricsOf(node.shape)),
+      ({ name, count }) => `${name} ${count}`,
     );
     return [...islands.values()].some((island) => island.length >= profile.nodes);
   });
 }
 
-function freeGpus(node: FakeNode): number {
+function freeGpus(node: FakeNode, gpuClass: string | undefined): number {
   const unusable = new Set(node.badGpus);
   for (const { spec } of node.running()) for (const { index } of spec.gpus) unusable.add(index);
-  return (node.shape.gpus ?? 0) - unusable.size;
+  return Array.from({ length: node.shape.gpus ?? 0 }, (_, index) => index)
+    .filter((index) => !unusable.has(index) && classOf(node.shape, index) === gpuClass).length;
 }

@@ -48,11 +48,17 @@ export function scenario(seed: number, nodesMax = 7): Scenario {
 
 function randomShape(random: Random, classes: readonly string[]): NodeShape {
   const fabric = random.pick(FABRICS);
+  const other = random.pick(FABRICS);
+  const two = fabric !== undefined && other !== undefined && other !== fabric && random.chance(0.4);
+  const gpuClass = random.pick(classes);
+  const otherClass = random.pick(classes);
   return {
     gpus: random.pick([2, 4, 8]),
-    gpuClass: random.pick(classes),
+    gpuClass,
+    ...(otherClass !== gpuClass && random.chance(0.3) ? { otherClass } : {}),
     cliqueSize: random.pick([0, 2, 4, 8]),
     ...(fabric === undefined ? {} : { fabric, hcas: random.pick([4, 4, 8]) }),
+    ...(two ? { otherFabric: other, otherHcas: random.pick([4, 4, 8]) } : {}),
     portBlocks: random.pick([2, 4, 40]),
     labels: randomLabels(random, 0.6),
   };
