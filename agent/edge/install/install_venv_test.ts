@@ -35,7 +35,7 @@ function request(into: string, index: string, changes: Record<string, unknown> =
   }));
 }
 
-const how = { say: () => {}, signal: new AbortController().signal, retryMs: 5 };
+const how = { say: () => {}, signal: new AbortController().signal, retryMs: 5, proxies: {} };
 
 Deno.test("installVenv() says where uv is missing", async () => {
   const into = await Deno.makeTempDir();
