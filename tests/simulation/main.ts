@@ -6,7 +6,7 @@ import { HELP, type Options, parseOptions } from "./options.ts";
 import { runMany } from "./runs.ts";
 
 const RUNS = 1_000;
-const MUTANT_RUNS = 120;
+const MUTANT_RUNS = 400;
 
 if (import.meta.main) Deno.exitCode = await main(Deno.args);
 

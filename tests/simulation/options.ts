@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 export const HELP = `deno task simulate [--runs N] [--seed S] [--nodes N] [--trace]
 deno task simulate --mutate NAME|all [--runs N]
 
-  --runs N     how many runs, 1000 by default; with --mutate the most that each may take, 120
+  --runs N     how many runs, 1000 by default; with --mutate the most that each may take, 400
   --seed S     the first seed, 1 by default; a failing run prints its own
   --nodes N    the largest cluster, 200 by default
   --trace      print everything that happened in the run that fails, or in the only one
