@@ -65,7 +65,23 @@ Deno.test("a node dies: its replica is rebuilt on the same fabric, and never acr
   const before = await ready(heddle, 2);
   deepEqual(before.map(({ fabric }) => fabric).toSorted(), ["ib-a", "ib-b"]);
   for (const replica of before) within(replica);
-  await hurry(heddle);
+  await t.step(
+    "control restarts under traffic: no engine is another, no request fails",
+    async () => {
+      const traffic = startTraffic(heddle.openaiUrl, { clients: 4, model: "giant", maxTokens: 30 });
+      try {
+        await served(traffic, 8);
+        await hurry(heddle);
+        await served(traffic, 8);
+      } finally {
+        await traffic.stop();
+      }
+      deepEqual(traffic.endings.filter(({ kind }) => kind !== "ok"), []);
+      deepEqual(pidsOf(await ready(heddle, 2)), pidsOf(before));
+      for (const pid of pidsOf(before)) ok(await isAlive(pid), `engine ${pid}`);
+    },
+  );
+
   const [victim, other] = await ready(heddle, 2);
   ok(victim && other);
   const dead = victim.shards[1];
