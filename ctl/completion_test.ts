@@ -20,6 +20,7 @@ Deno.test("complete proposes nouns, verbs beside a default verb, flags and their
   deepEqual(words((await heddle("complete", "--", "nod")).out), ["nodes"]);
   deepEqual(words((await heddle("complete", "--", "nodes", "unc")).out), ["uncordon"]);
   ok(words((await heddle("complete", "--", "nodes", "--w")).out).includes("--watch"));
+  deepEqual(words((await heddle("complete", "--", "orgs", "sh")).out), ["show"]);
   deepEqual(words((await heddle("complete", "--", "nodes", "-o", "y")).out), ["yaml"]);
   equal((await heddle("complete", "--", "no-such-noun", "x")).out, "");
 });

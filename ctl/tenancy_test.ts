@@ -119,7 +119,7 @@ Deno.test("keys: the table, what is shown of one, and where its limits come from
 });
 
 Deno.test("projects: with what limits them, and how to make the first", () => {
-  const words = { one: "project", many: "projects", path: "org/project" };
+  const words = { one: "project", command: "projects", path: "org/project" };
   const project = create(ScopeViewSchema, {
     path: "acme/chat",
     keys: 3,

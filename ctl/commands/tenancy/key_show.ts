@@ -51,20 +51,32 @@ export const showKey = buildCommand({
       if (key === undefined) throw new HeddleError("not_found", `There is no key "${name}"`);
       return { key, limits: (await client.getLimits({ scope: key.id }, options)).limits };
     });
-    const output = outputOf(flags);
-    if (output === "csv") return writeListing(this.io, limitListing(limits), output);
-    if (output === "json" || output === "yaml") {
-      const record = {
-        ...toRecord(KeyViewSchema, key),
-        effective_limits: limits.map((limit) => toRecord(EffectiveLimitSchema, limit)),
-      };
-      this.io.out(output === "json" ? `${JSON.stringify(record, null, 2)}\n` : stringify(record));
-      return;
-    }
-    this.io.out(`${formatKey(key)}\n`);
-    writeListing(this.io, limitListing(limits), output);
+    const record = toRecord(KeyViewSchema, key);
+    writeHolder(this, flags, { record, text: formatKey(key), limits });
   },
 });
+
+/** What is limited, as a record and in words, and then its effective limits; as CSV these alone. */
+export function writeHolder(
+  { io }: CtlContext,
+  flags: FormFlags,
+  { record, text, limits }: {
+    readonly record: Readonly<Record<string, unknown>>;
+    readonly text: string;
+    readonly limits: readonly EffectiveLimit[];
+  },
+): void {
+  const output = outputOf(flags);
+  if (output === "csv") return writeListing(io, limitListing(limits), output);
+  if (output === "json" || output === "yaml") {
+    const effective = limits.map((limit) => toRecord(EffectiveLimitSchema, limit));
+    const all = { ...record, effective_limits: effective };
+    io.out(output === "json" ? `${JSON.stringify(all, null, 2)}\n` : stringify(all));
+    return;
+  }
+  io.out(`${text}\n`);
+  writeListing(io, limitListing(limits), output);
+}
 
 /** A key in words, a line for each thing that was said of it. */
 export function formatKey(key: KeyView): string {
@@ -92,8 +104,13 @@ export function formatKey(key: KeyView): string {
     ["Last used", formatSeconds(key.lastUsedS) || "never"],
     ...(key.revokedAtS === undefined ? [] : [["Revoked", formatSeconds(key.revokedAtS)] as const]),
   ];
-  const width = Math.max(...lines.map(([title]) => title.length)) + 2;
-  return lines.map(([title, text]) => `${`${title}:`.padEnd(width)} ${visible(text)}\n`).join("");
+  return formatFacts(lines);
+}
+
+/** A line for each title, the texts below each other. */
+export function formatFacts(facts: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...facts.map(([title]) => title.length)) + 2;
+  return facts.map(([title, text]) => `${`${title}:`.padEnd(width)} ${visible(text)}\n`).join("");
 }
 
 /** The table of effective limits. */

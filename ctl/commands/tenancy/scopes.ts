@@ -1,4 +1,4 @@
-/** `ctl orgs`, `teams` and `projects`: create, list and delete what keys are in. */
+/** `ctl orgs`, `teams` and `projects`: create, list, show and delete what keys are in. */
 import { buildCommand } from "@stricli/core";
 import { ScopeKind, type ScopeView, ScopeViewSchema } from "@heddle/proto/gen/tenancy";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
@@ -7,16 +7,21 @@ import {
   COMMON_FLAGS,
   type CommonFlags,
   type CtlContext,
+  FORM_ALIASES,
+  FORM_FLAGS,
+  type FormFlags,
   LIST_ALIASES,
   LIST_FLAGS,
   type ListFlags,
   type SureFlags,
   YES_FLAG,
 } from "../../command.ts";
+import { HeddleError } from "@heddle/proto/error";
 import { plural } from "../../status/plural.ts";
 import { toRecord } from "../../record.ts";
 import type { Listing } from "../../table.ts";
 import { callTenancy, listTenancy } from "./client.ts";
+import { formatFacts, writeHolder } from "./key_show.ts";
 import { formatLimits } from "./limit_flags.ts";
 import { formatSeconds, formatUnits } from "./units.ts";
 
@@ -25,6 +30,8 @@ interface Words {
   readonly kind: ScopeKind;
   readonly one: string;
   readonly many: string;
+  /** What its commands are called. */
+  readonly command: string;
   readonly path: string;
 }
 
@@ -33,13 +40,21 @@ const WORDS = {
     kind: ScopeKind.ORGANISATION,
     one: "organisation",
     many: "organisations",
+    command: "orgs",
     path: "org",
   },
-  team: { kind: ScopeKind.TEAM, one: "team", many: "teams", path: "org/team" },
+  team: {
+    kind: ScopeKind.TEAM,
+    one: "team",
+    many: "teams",
+    command: "teams",
+    path: "org/team",
+  },
   project: {
     kind: ScopeKind.PROJECT,
     one: "project",
     many: "projects",
+    command: "projects",
     path: "org[/team]/project",
   },
 } as const satisfies Record<string, Words>;
@@ -47,10 +62,20 @@ const WORDS = {
 const pathParameter = (words: Words, brief: string) =>
   ({ kind: "tuple", parameters: [{ parse: String, brief, placeholder: words.path }] }) as const;
 
-/** `list`, `create` and `delete` of one kind of scope. */
+/** "an organisation", "a team". */
+function a({ one }: Words): string {
+  return `${/^[aeiou]/.test(one) ? "an" : "a"} ${one}`;
+}
+
+/** `list`, `show`, `create` and `delete` of one kind of scope. */
 export function scopeCommands(name: keyof typeof WORDS) {
   const words = WORDS[name];
-  return { list: listOf(words), create: createOf(words), delete: deleteOf(words) };
+  return {
+    list: listOf(words),
+    show: showOf(words),
+    create: createOf(words),
+    delete: deleteOf(words),
+  };
 }
 
 interface InFlags extends ListFlags {
@@ -82,13 +107,84 @@ function listOf(words: Words) {
   });
 }
 
+interface ShowFlags extends CommonFlags, FormFlags {}
+
+function showOf(words: Words) {
+  return buildCommand({
+    docs: {
+      brief: `Show what is in ${a(words)}, its limits, and where each limit comes from`,
+    },
+    parameters: {
+      flags: { ...COMMON_FLAGS, ...FORM_FLAGS },
+      aliases: FORM_ALIASES,
+      positional: pathParameter(words, "Path or id"),
+    },
+    async func(this: CtlContext, flags: ShowFlags, name: string) {
+      const { scope, inside, limits } = await callTenancy(this, flags, async (client) => {
+        const options = { timeoutMs: CALL_TIMEOUT_MS };
+        const { scopes } = await client.listScopes({ in: name }, options);
+        const scope = ofKind(scopes.find(({ id, path }) => id === name || path === name), {
+          words,
+          name,
+        });
+        const { limits } = await client.getLimits({ scope: scope.id }, options);
+        return { scope, inside: scopes.filter(({ id }) => id !== scope.id), limits };
+      });
+      const count = (kind: ScopeKind) => inside.filter((each) => each.kind === kind).length;
+      const counts = { teams: count(ScopeKind.TEAM), projects: count(ScopeKind.PROJECT) };
+      writeHolder(this, flags, {
+        record: { ...toRecord(ScopeViewSchema, scope), ...counts },
+        text: formatScope(scope, words, counts),
+        limits,
+      });
+    },
+  });
+}
+
+/** The scope, when it is of the kind that was asked for. Throws `not_found`. */
+function ofKind(
+  scope: ScopeView | undefined,
+  { words, name }: { readonly words: Words; readonly name: string },
+): ScopeView {
+  if (scope?.kind === words.kind) return scope;
+  const real = Object.values(WORDS).find(({ kind }) => kind === scope?.kind);
+  throw new HeddleError(
+    "not_found",
+    real === undefined
+      ? `There is no ${words.one} "${name}". List what there is with: ${words.command} list`
+      : `"${name}" is ${a(real)}, not ${a(words)}. Show it with: ${real.command} show ${name}`,
+  );
+}
+
+/** A scope in words; what can be in it is counted at any depth. */
+function formatScope(
+  scope: ScopeView,
+  words: Words,
+  counts: { readonly teams: number; readonly projects: number },
+): string {
+  const { kind, spentMicro } = scope;
+  const project = kind === ScopeKind.PROJECT;
+  const title = words.one.slice(0, 1).toUpperCase() + words.one.slice(1);
+  return formatFacts([
+    [title, scope.path],
+    ["Id", scope.id],
+    ...(kind === ScopeKind.ORGANISATION ? [["Teams", String(counts.teams)] as const] : []),
+    ...(project ? [] : [["Projects", String(counts.projects)] as const]),
+    ["Keys", String(scope.keys)],
+    ["Own limits", formatLimits(scope.limits) || "none"],
+    ...(spentMicro === undefined ? [] : [["Spent", formatUnits(spentMicro)] as const]),
+    ...(project ? [["Routing", scope.routingProfile || "the model's own"] as const] : []),
+    ["Created", `${formatSeconds(scope.createdAtS)} by ${scope.createdBy}`],
+  ]);
+}
+
 interface CreateFlags extends CommonFlags {
   readonly routingProfile?: string;
 }
 
 function createOf(words: Words) {
   return buildCommand({
-    docs: { brief: `Create ${words.one === "organisation" ? "an" : "a"} ${words.one}` },
+    docs: { brief: `Create ${a(words)}` },
     parameters: {
       flags: {
         ...COMMON_FLAGS,
@@ -123,7 +219,7 @@ function createOf(words: Words) {
 function deleteOf(words: Words) {
   return buildCommand({
     docs: {
-      brief: `Delete ${words.one === "organisation" ? "an" : "a"} ${words.one}`,
+      brief: `Delete ${a(words)}`,
       fullDescription: "With all that is in it. Its keys are revoked; what they used stays known.",
     },
     parameters: {
@@ -145,13 +241,11 @@ function deleteOf(words: Words) {
 /** The table of scopes. */
 export function scopeListing(
   scopes: readonly ScopeView[],
-  words: Pick<Words, "one" | "many" | "path">,
+  words: Pick<Words, "one" | "command" | "path">,
 ): Listing<ScopeView> {
   return {
     rows: scopes,
-    empty: `No ${words.one} yet. Create one with: ${
-      words.one === "organisation" ? "orgs" : words.many
-    } create ${words.path}`,
+    empty: `No ${words.one} yet. Create one with: ${words.command} create ${words.path}`,
     record: (scope) => toRecord(ScopeViewSchema, scope),
     columns: [
       { title: words.one.toUpperCase(), cell: (scope) => scope.path },
