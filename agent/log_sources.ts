@@ -3,6 +3,7 @@ import { errorText } from "@heddle/proto/error";
 import { redactLine, secretsOf } from "./core/redact_line.ts";
 import type { Shard } from "./core/shard/shard.ts";
 import type { Launcher } from "./edge/launcher/launcher.ts";
+import { followTogether } from "./edge/log/follow_together.ts";
 import { followLines, tailLines } from "./edge/log/log_file.ts";
 import { errorsFile } from "./edge/log/log_watch.ts";
 import type { OwnLog } from "./edge/log/own_log.ts";
@@ -11,6 +12,8 @@ import type { ShardStore } from "./edge/shard_store.ts";
 /** Lines of one chunk: many small messages and one huge one are both slow. */
 const CHUNK_LINES_MAX = 200;
 const TAIL_LINES_MAX = 10_000;
+/** Processes of a shard that are followed at once, the server among them; of others the tail is sent. */
+const FOLLOWED_MAX = 16;
 const ERRORS = ":errors";
 const SOURCES = "sources";
 
@@ -89,11 +92,18 @@ async function* linesOf(
     : secretsOf({ apiKey: shard.apiKey, env: shard.spec.env });
   const shown = ({ mark }: ProcessLog, lines: readonly string[]) =>
     lines.map((line) => mark(redactLine(line, secrets)));
-  for (const each of logs.slice(0, -1)) yield shown(each, await tailLines(each.file, count));
-  const last = logs.at(-1);
-  if (last === undefined) return;
-  if (!request.follow) return yield shown(last, await tailLines(last.file, count));
-  for await (const lines of followLines(last.file, count, signal)) yield shown(last, lines);
+  const followed = request.follow ? logs.slice(-FOLLOWED_MAX) : [];
+  for (const each of logs.slice(0, logs.length - followed.length)) {
+    yield shown(each, await tailLines(each.file, count));
+  }
+  yield* followTogether(
+    followed.map((each) =>
+      async function* (stop: AbortSignal) {
+        for await (const lines of followLines(each.file, count, stop)) yield shown(each, lines);
+      }
+    ),
+    signal,
+  );
 }
 
 function listed({ shards }: LogSourcesOptions): readonly string[] {
@@ -113,7 +123,7 @@ interface ProcessLog {
   mark(line: string): string;
 }
 
-// The server comes last: its log is the one that goes on.
+// The server comes last: its tail is what a reader sees last.
 async function logsOf(
   options: LogSourcesOptions,
   shardId: string,

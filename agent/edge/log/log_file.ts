@@ -26,7 +26,10 @@ export async function tailLines(path: string, count: number): Promise<readonly s
   return [...linesOf(before), ...lines].slice(-count);
 }
 
-/** What follows the last `count` lines, batch by batch, until `signal` aborts. Yields those first. */
+/**
+ * What follows the last `count` lines, batch by batch, until `signal` aborts. Yields those first, also
+ * when there are none.
+ */
 export async function* followLines(
   path: string,
   count: number,
@@ -34,7 +37,7 @@ export async function* followLines(
 ): AsyncGenerator<readonly string[]> {
   const first = await tailLines(path, count);
   let { size: at } = await readEnd(path, 0);
-  if (first.length > 0) yield first;
+  yield first;
   let rest = "";
   const decoder = new TextDecoder();
   while (!signal.aborted) {
