@@ -1,6 +1,6 @@
 /** One control, any number of routers and one engine, each a process, and load that is counted. */
 import { join } from "node:path";
-import { createClient } from "@connectrpc/connect";
+import { type Client, createClient } from "@connectrpc/connect";
 import { connectRpc } from "@heddle/common/rpc_client";
 import { type Limits, ScopeKind, TenancyService } from "@heddle/proto/gen/tenancy";
 import { stringify } from "yaml";
@@ -73,9 +73,7 @@ export class LimitedSite implements AsyncDisposable {
 
   /** Makes a key with these limits, and returns its secret. */
   async key(name: string, limits: Partial<Omit<Limits, "$typeName">>): Promise<string> {
-    const connection = connectRpc({ url: this.#admin, tls: undefined });
-    try {
-      const tenancy = createClient(TenancyService, connection.transport);
+    return await this.#asOperator(async (tenancy) => {
       const { scopes } = await tenancy.listScopes({ kind: ScopeKind.PROJECT });
       if (scopes.length === 0) {
         await tenancy.createScope({ kind: ScopeKind.ORGANISATION, name: "acme" });
@@ -83,6 +81,21 @@ export class LimitedSite implements AsyncDisposable {
       }
       const made = await tenancy.createKey({ project: "acme/chat", settings: { name }, limits });
       return made.secret;
+    });
+  }
+
+  /** Ends every key for good; resolves when control has answered. */
+  async revokeAll(): Promise<void> {
+    await this.#asOperator(async (tenancy) => {
+      const { keys } = await tenancy.listKeys({});
+      for (const { id } of keys) await tenancy.revokeKey({ key: id, reason: "it leaked" });
+    });
+  }
+
+  async #asOperator<T>(use: (tenancy: Client<typeof TenancyService>) => Promise<T>): Promise<T> {
+    const connection = connectRpc({ url: this.#admin, tls: undefined });
+    try {
+      return await use(createClient(TenancyService, connection.transport));
     } finally {
       connection.close();
     }
