@@ -14,6 +14,7 @@ import type { AttachedEngine } from "./attach/attached.ts";
 import type { Catalog } from "./catalog.ts";
 import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
 import type { Members } from "./observing/layered_map.ts";
+import type { RouterModelLoad, RouterReplicaLoad } from "./observing/router_load.ts";
 import { nothingPublished, type Published } from "./published.ts";
 import { DEFAULT_TIMINGS, type Timings } from "./timings.ts";
 
@@ -343,18 +344,6 @@ export interface Router {
   readonly applied: Revision;
   readonly replicas: ReadonlyMap<ReplicaId, RouterReplicaLoad>;
   readonly models: ReadonlyMap<string, RouterModelLoad>;
-}
-
-export type RouterReplicaLoad = { readonly inFlight: number; readonly reservedTokens: number };
-
-export interface RouterModelLoad {
-  readonly waiting: number;
-  readonly requests: number;
-  readonly failures: number;
-  /** Absent from a router that does not measure it. */
-  readonly sloMisses?: number | undefined;
-  /** Waiting for room, by band. Absent from a router that does not tell. */
-  readonly queued?: Readonly<Record<"platinum" | "gold" | "silver" | "bronze", number>> | undefined;
 }
 
 export const NO_DECISIONS: Decisions = {
