@@ -1,5 +1,6 @@
 /** The node's RDMA adapters and fabrics, out of what sysfs gave, and what is wrong with reading it. */
 
+import { shellWord } from "../host/shell_word.ts";
 import type { PciSurvey } from "../host/pci_survey.ts";
 import type { NodeProblem } from "../problem.ts";
 import type { DeclaredFabric } from "./declared_fabric.ts";
@@ -62,7 +63,7 @@ const BOUND = "/run/heddle/sys";
 
 /** For an operator's shell; until the next boot. */
 function bindTo(folder: string): string {
-  const word = /^[\w./-]+$/.test(folder) ? folder : `'${folder.replaceAll("'", `'\\''`)}'`;
+  const word = shellWord(folder);
   return `sudo mkdir -p ${word} && sudo mount --bind /sys ${word}`;
 }
 

@@ -2,6 +2,7 @@
 
 import { statfs } from "node:fs/promises";
 import { type FoundFile, type FoundFolder, isModelFolder } from "../../core/host/model_files.ts";
+import { shellWord } from "../../core/host/shell_word.ts";
 import type { NodeProblem } from "../../core/problem.ts";
 import { reasonOf } from "../reason_of.ts";
 
@@ -144,7 +145,9 @@ function directoryProblem(path: string, error: unknown): NodeProblem {
     return {
       reason: "model_dir_missing",
       detail: `The model directory ${path} does not exist.`,
-      remedy: "Create it, or take it out of model_dirs.",
+      // The agent may only read weights, so it cannot make the folder itself.
+      remedy: `Make it: sudo mkdir -p ${shellWord(path)}, readable to the agent and its engines; ` +
+        "or take it out of model_dirs. docs/weights.md says who must own heddle/ in the first of them.",
     };
   }
   return {

@@ -79,5 +79,8 @@ Deno.test("readRoom() tells free bytes, and a directory that is not there", asyn
     const missing = await readRoom(`${root}/none`);
     equal(missing.freeBytes, undefined);
     deepEqual(missing.problems.map((problem) => problem.reason), ["model_dir_missing"]);
+    ok(missing.problems[0]?.remedy.includes(`sudo mkdir -p ${root}/none,`));
+    const spaced = await readRoom(`${root}/my models`);
+    ok(spaced.problems[0]?.remedy.includes(`sudo mkdir -p '${root}/my models',`));
   });
 });
