@@ -5,7 +5,7 @@ import type { Inventory, ShardReport, ShardStatus } from "@heddle/proto/gen/type
 import type { Revision } from "@heddle/proto/revision";
 import type { AttachedClaimed, AttachedProved } from "./attach/observe.ts";
 import type { EpochMs, NodeId, ReplicaId, RouterId } from "./ids.ts";
-import type { RouterModelLoad, RouterReplicaLoad } from "./observing/router_load.ts";
+import type { RouterModelLoad, RouterReplicaLoad } from "./usage/router_load.ts";
 import type { CatalogState, SourceSeen } from "./world.ts";
 
 export type Event =

@@ -14,7 +14,7 @@ import type { AttachedEngine } from "./attach/attached.ts";
 import type { Catalog } from "./catalog.ts";
 import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
 import type { Members } from "./observing/layered_map.ts";
-import type { RouterModelLoad, RouterReplicaLoad } from "./observing/router_load.ts";
+import type { RouterModelLoad, RouterReplicaLoad } from "./usage/router_load.ts";
 import { nothingPublished, type Published } from "./published.ts";
 import { DEFAULT_TIMINGS, type Timings } from "./timings.ts";
 
