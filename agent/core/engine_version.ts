@@ -18,7 +18,9 @@ export function engineVersion(output: string): string | undefined {
 }
 
 const COLOUR = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*[A-Za-z]`, "g");
-const NUMBER = String.raw`\d+(?:\.\d+)+(?:[-+.]?[A-Za-z0-9]+)*`;
+// A part after the numbers has its separator, or none follows: otherwise a long word could be divided
+// into parts in so many ways that trying them all takes for ever.
+const NUMBER = String.raw`\d+(?:\.\d+)+[A-Za-z0-9]*(?:[-+.][A-Za-z0-9]+)*`;
 const PATTERNS: readonly RegExp[] = [
   // Newer llama.cpp: its releases go by the build, and one that was not built from a tag has 0 or 1.
   /^version:.*\(build (\d{3,}),/i,

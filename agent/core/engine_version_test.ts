@@ -31,3 +31,14 @@ const OUTPUTS: readonly (readonly [string, string | undefined])[] = [
 Deno.test("engineVersion() finds the version in what engines print", () => {
   for (const [output, version] of OUTPUTS) equal(engineVersion(output), version, output);
 });
+
+Deno.test("engineVersion() reads long words that are nearly a version in no time", () => {
+  const words = "1.2" + "a".repeat(20_000);
+  for (
+    const text of [`${words}!`, `x ${words} !`, `version ${words}-!`, `1.2${"-a".repeat(9_000)}!`]
+  ) {
+    // What is read of it matters less than that it ends at all.
+    const version = engineVersion(text);
+    equal(version === undefined || text.includes(version), true);
+  }
+});
