@@ -161,7 +161,7 @@ Deno.test("explain: the summary, the placements, then each node's own line", () 
     "giant: 1/2 nodes fit: 1 gpus_free\n" +
       "Placement was last tried 3s ago\n" +
       "  r: profile p on a, b (packing 0.50); no NVLink clique of 8\n" +
-      "Not used:\n" +
+      "Not used for one more:\n" +
       "  c, p: gpus_free: want 8, have 5\n",
   );
 });

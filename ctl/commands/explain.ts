@@ -51,7 +51,9 @@ export function formatExplanation(answer: ExplainResponse): string {
     lines.push(`Placement was last tried ${formatDurationMs(Number(answer.lastAttemptMs))} ago`);
   }
   for (const placement of answer.placements) lines.push(`  ${formatPlacement(placement)}`);
-  if (answer.rejections.length > 0) lines.push("Not used:");
+  if (answer.rejections.length > 0) {
+    lines.push(answer.placements.length > 0 ? "Not used for one more:" : "Not used:");
+  }
   for (const rejection of answer.rejections) {
     const where = [rejection.node, rejection.profile].filter((part) => part !== "").join(", ");
     lines.push(`  ${visible(`${where}: ${rejection.reason}: ${rejection.detail}`)}`);

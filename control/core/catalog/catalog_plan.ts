@@ -3,6 +3,7 @@ import type { Catalog, Model } from "../catalog.ts";
 import { desired } from "../facts/desired.ts";
 import { ending } from "../facts/shard_facts.ts";
 import type { NodeId, ReplicaId } from "../ids.ts";
+import { neverEnough } from "../placing/never_enough.ts";
 import type { Wait } from "../plan.ts";
 import type { Replica, World } from "../world.ts";
 import { fingerprint } from "./fingerprint.ts";
@@ -123,7 +124,9 @@ function shortageOf(
   const waits = waiting.filter((wait) => concerns(wait, model.name, running));
   const outdated = running.filter((replica) => replica.retiring !== undefined);
   if (running.length - outdated.length >= wanted) return undefined;
-  const detail = waits.map(({ why, detail }) => detail === "" ? why : detail)[0] ?? "";
+  const waitsFor = waits.map(({ why, detail }) => detail === "" ? why : detail)[0] ?? "";
+  const never = neverEnough([...world.nodes.values()], model);
+  const detail = [waitsFor, ...(never === undefined ? [] : [never])].join("; ");
   return { model: model.name, wanted, running: running.length - outdated.length, detail };
 }
 

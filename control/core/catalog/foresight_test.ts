@@ -17,6 +17,8 @@ function settledFleet(first: Catalog, gpus = 4): Simulation {
       new FakeNode({ name, shape: { gpus }, loadMs: 1_000, stopMs: 500 })
     ),
   });
+  // What is asked for now sleeps later, and nothing is foreseen of time.
+  sim.router.quiet = true;
   sim.run(120_000);
   return sim;
 }
@@ -115,6 +117,18 @@ Deno.test("what would not fit is said with its reason, also where engines stop t
   equal(short?.model, "big");
   deepEqual([short?.wanted, (short?.running ?? 9) < 3], [3, true]);
   match(short?.detail ?? "", /nodes fit: .*gpus_free/);
+});
+
+Deno.test("what no node is large enough for is said to be so, and what waits for room is not", () => {
+  const sim = settledFleet(catalog(model("a", 1)));
+  const huge = { tp: 16, gpus_per_node: 16 };
+  const [short] = foresee(sim, catalog(model("a", 1), model("huge", 1, huge))).shortages;
+  match(short?.detail ?? "", /gpus_free; want 16 h100-80g on a node have \d in all$/);
+  const wide = { tp: 1, pp: 99, nodes: 99, gpus_per_node: 1 };
+  const [few] = foresee(sim, catalog(model("a", 1), model("wide", 1, wide))).shortages;
+  match(few?.detail ?? "", /; want 99 nodes with 1 h100-80g have \d in all$/);
+  const [busy] = foresee(sim, catalog(model("a", 99))).shortages;
+  match(busy?.detail ?? "", /gpus_free$/);
 });
 
 Deno.test("a paused model is short and says who paused it", () => {

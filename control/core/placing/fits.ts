@@ -8,7 +8,7 @@ import { decodeInstallState } from "@heddle/proto/install_state";
 import type { Model, Profile } from "../catalog.ts";
 import type { SourceHint } from "../facts/source_hint.ts";
 import type { NodeId } from "../ids.ts";
-import type { Candidate } from "./candidate.ts";
+import { type Candidate, usable } from "./candidate.ts";
 import { gpuNeed } from "./gpu_need.ts";
 import { blockCount, freeBlock } from "./port_blocks.ts";
 import { type Rejection, short } from "./rejection.ts";
@@ -170,17 +170,20 @@ function fitWeights({ model, profile, hint }: PlaceRequest, { name, inventory }:
 }
 
 function fitGpusFree({ profile }: PlaceRequest, candidate: Candidate) {
-  if (profile.gpu_class === undefined) return undefined;
-  const { name, inventory, heldGpuCount } = candidate;
-  const want = profile.gpus_per_node;
-  const have = countOfClass(candidate, profile.gpu_class);
+  const { gpu_class: gpuClass, gpus_per_node: want } = profile;
+  if (gpuClass === undefined) return undefined;
+  const { name, inventory, freeGpus } = candidate;
+  const have = countOfClass(candidate, gpuClass);
   if (have >= want) return undefined;
-  const bad = inventory.gpus.filter((gpu) =>
-    gpu.gpuClass === profile.gpu_class && gpu.problems.length > 0
-  );
+  const all = inventory.gpus.filter((gpu) => gpu.gpuClass === gpuClass);
+  const bad = all.filter((gpu) => gpu.problems.length > 0);
+  const free = new Set(freeGpus.map(({ uuid }) => uuid));
+  const held = all.filter((gpu) => usable(gpu) && !free.has(gpu.uuid)).length;
   const reasons = [...new Set(bad.flatMap((gpu) => gpu.problems.map((each) => each.reason)))];
   const words = [
-    ...(heldGpuCount > 0 ? [`${heldGpuCount} held by replicas`] : []),
+    // Whatever ends or is mended there, it stays too small.
+    ...(all.length < want ? [`${all.length} in all`] : []),
+    ...(held > 0 ? [`${held} held by replicas`] : []),
     ...(bad.length > 0 ? [`${bad.length} unusable (${reasons.sort().join(", ")})`] : []),
   ];
   return short(name, "gpus_free", { want, have }, words.join(", "));
@@ -208,13 +211,15 @@ function fitHostMemory({ profile }: PlaceRequest, candidate: Candidate) {
   const { name, inventory, promisedMemoryBytes } = candidate;
   if (profile.memory === undefined || inventory.memoryBytes === undefined) return undefined;
   const want = parseSizeBytes(profile.memory) ?? 0;
-  const have = Number(inventory.memoryBytes) - promisedMemoryBytes;
+  const total = Number(inventory.memoryBytes);
+  const have = total - promisedMemoryBytes;
   if (have >= want) return undefined;
+  const inAll = total < want ? `, ${Math.floor(total / MIB)} in all` : "";
   return short(
     name,
     "memory_short",
     { want: Math.ceil(want / MIB), have: Math.max(0, Math.floor(have / MIB)) },
-    "MiB of host memory that is not promised to replicas",
+    `MiB of host memory that is not promised to replicas${inAll}`,
   );
 }
 

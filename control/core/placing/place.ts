@@ -58,7 +58,7 @@ export function place(request: PlaceRequest, candidates: Iterable<Candidate>): P
   for (const candidate of fitting) {
     if (!used.has(candidate.name) && !rejections.has(candidate.name)) {
       const own = told.get(candidate.name) ?? best.scores;
-      rejections.set(candidate.name, outscored(candidate.name, own, best.scores));
+      rejections.set(candidate.name, outscored(request, candidate, own, best));
     }
   }
   for (const name of used) rejections.delete(name);
@@ -189,13 +189,30 @@ function byFabric(fitting: readonly Candidate[]): readonly [string, readonly Can
   return [...members].sort(([a], [b]) => compare(a, b));
 }
 
-function outscored(node: string, own: Scores, chosen: Scores): Rejection {
-  const { by, ...numbers } = comparison(own, chosen);
+/** Of a node where the model serves already it says that, and not a score. */
+function outscored(
+  { model }: PlaceRequest,
+  { name: node, models }: Candidate,
+  own: Scores,
+  chosen: Option,
+): Rejection {
+  const { by, ...numbers } = comparison(own, chosen.scores);
   const [have = 0, want = 0] = [numbers.have, numbers.want].map((score) =>
     Math.round(score * 1_000) / 1_000
   );
-  const detail = `it fits with ${by} ${have}; what was chosen has ${want}`;
+  const detail = by === "spread"
+    ? `it fits, and has ${models.get(model.name) ?? 0} of this model's shards already; ` +
+      `what was chosen has ${chosenShards(model.name, chosen)}`
+    : `it fits with ${by} ${have}; what was chosen has ${want}`;
   return { node, reason: "outscored", want, have, detail };
+}
+
+/** How many shards of the model are on the chosen nodes: "none", "1", or "1 and 2". */
+function chosenShards(model: string, { seats }: Option): string {
+  const counts = seats.map(({ candidate }) => candidate.models.get(model) ?? 0);
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  if (most === 0) return "none";
+  return least === most ? `${most}` : `${least} to ${most}`;
 }
 
 function notesOf({ profile }: PlaceRequest, seats: readonly Seat[]): readonly string[] {

@@ -1,6 +1,8 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import type { Model } from "../catalog.ts";
+import { record } from "../deciding/record.ts";
 import { observe } from "../observing/observe.ts";
+import { reconcile } from "../reconcile.ts";
 import { firstProfile, modelOf, type NodeShape, T0, worldWith } from "../testing/builders.ts";
 import type { World } from "../world.ts";
 import { candidates } from "./candidate.ts";
@@ -34,7 +36,7 @@ Deno.test("place() gives the reason and the numbers of each node when none fits"
   }, model);
   equal(placement.kind, "none");
   deepEqual(reasonsOf(placement), [
-    "n1 gpus_free: want 8 have 4",
+    "n1 gpus_free: want 8 have 4: 4 in all",
     "n2 gpu_class: want h100-80g have a100-80g",
     "n3 engine_missing: want vllm have sglang",
     "n4 engine_version: want vllm 0.28.1 have 0.27.0",
@@ -267,6 +269,37 @@ Deno.test("place() says of a node that fits and was not chosen how it compares",
   deepEqual(nodesOf(placement), ["n1"]);
   equal(placement.rejections[0]?.reason, "outscored");
   equal(summarise(placement), "2/2 nodes fit");
+});
+
+Deno.test("place() tells a node that is too small for ever from one that is busy", () => {
+  const model = modelOf({ name: "m" }, { tp: 4 });
+  let world = worldWith([model], { n1: { gpus: 2 }, n2: { gpus: 4 } });
+  world = record(world, reconcile(world, T0), T0);
+  deepEqual(reasonsOf(placeIn(world, model)), [
+    "n1 gpus_free: want 4 have 2: 2 in all",
+    "n2 gpus_free: want 4 have 0: 4 held by replicas",
+  ]);
+});
+
+Deno.test("place() counts as held what is held of the class that is asked for", () => {
+  const held = modelOf({ name: "a" }, { tp: 4, gpu_class: "a100-80g" });
+  const model = modelOf({ name: "m" }, { tp: 8 });
+  const shapes = { n1: { otherClass: "a100-80g", cliqueSize: 0 } };
+  let world = worldWith([held], shapes);
+  world = record(world, reconcile(world, T0), T0);
+  equal(world.replicas.size, 1);
+  deepEqual(reasonsOf(placeIn(world, model)), ["n1 gpus_free: want 8 have 4: 4 in all"]);
+});
+
+Deno.test("place() says of a node where the model serves already that it does", () => {
+  const model = modelOf({ name: "m" });
+  let world = worldWith([model], { n1: {}, n2: {} });
+  world = record(world, reconcile(world, T0), T0);
+  const [serves] = [...world.replicas.values()].flatMap(({ shards }) => shards);
+  deepEqual(reasonsOf(placeIn(world, model)), [
+    `${serves?.node} outscored: it fits, and has 1 of this model's shards already; ` +
+    "what was chosen has none",
+  ]);
 });
 
 Deno.test("summarise() says when there is no node at all", () => {

@@ -53,7 +53,10 @@ Deno.test("place() spreads replicas over nodes before it looks for a clique or a
   deepEqual(second.notes, [
     "no NVLink clique of 4 GPUs is free on n2; tensor parallelism goes over PCIe there",
   ]);
-  equal(second.rejections[0]?.detail, "it fits with spread 0.5; what was chosen has 1");
+  equal(
+    second.rejections[0]?.detail,
+    "it fits, and has 1 of this model's shards already; what was chosen has none",
+  );
 });
 
 Deno.test("place() shares a node when only that one fits", () => {
