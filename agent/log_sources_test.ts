@@ -41,13 +41,37 @@ Deno.test("sendLog() marks lines of a shard that has several processes, the serv
   match(error, new RegExp(`it has: agent, ${shardId}, ${shardId}:errors`));
 });
 
-Deno.test("sendLog() follows every process of a shard, until it is cancelled", async () => {
+/** Follows a shard until its end, or until a line whose turn in `then` aborts. */
+async function follow(
+  options: LogSourcesOptions,
+  source: string,
+  then: (line: string, stop: () => void) => Promise<void> = () => Promise.resolve(),
+) {
+  const lines: string[] = [];
+  let ends = 0;
+  const stop = new AbortController();
+  const request = { source, tailLines: 100, follow: true };
+  const late = AbortSignal.any([stop.signal, AbortSignal.timeout(60_000)]);
+  await sendLog(options, request, async (chunk) => {
+    equal(chunk.error, "");
+    if (chunk.end) ends++;
+    lines.push(...chunk.lines);
+    for (const line of chunk.lines) await then(line, () => stop.abort());
+    return true;
+  }, late);
+  equal(ends, 1);
+  return { lines, ended: !late.aborted };
+}
+
+Deno.test("sendLog() follows every process of a shard, those too that start later, until it is cancelled", async () => {
   await using node = await openNode();
   using own = new OwnLog();
   const { shardId } = await node.start("", {
-    args: ["echo head; sleep 60", "sleep 1; echo served; exit 1"],
+    args: ["echo head; exec sleep 600", "echo served; exec sleep 600"],
   });
-  await node.reached(shardId, "failed");
+  await node.reached(shardId, "loading");
+  await node.said(shardId, "head");
+  await node.said(shardId, "served");
   const options: LogSourcesOptions = {
     own,
     store: node.store,
@@ -60,25 +84,37 @@ Deno.test("sendLog() follows every process of a shard, until it is cancelled", a
     const file = node.launcher.logFile(process?.directory ?? "");
     await Deno.writeTextFile(file, `${line}\n`, { append: true });
   };
-  const stop = new AbortController();
   // What is written next, once the line before it has come.
   const writes: Record<string, () => Promise<void>> = {
     "[server] served": () => append("sidecar 0", "worker joined"),
     "[sidecar 0] worker joined": () => append("server", "request"),
-    "[server] request": () => append("sidecar 0", "worker lost"),
-    "[sidecar 0] worker lost": () => Promise.resolve(stop.abort()),
+    "[server] request": async () => {
+      await node.store.makeRun(shardId, { handle: "late", name: "late", position: 9 });
+      await append("late", "began");
+    },
+    "[late] began": () => append("late", "worker lost"),
   };
-  const lines: string[] = [];
-  let ends = 0;
-  const request = { source: shardId, tailLines: 100, follow: true };
-  const late = AbortSignal.any([stop.signal, AbortSignal.timeout(20_000)]);
-  await sendLog(options, request, async (chunk) => {
-    equal(chunk.error, "");
-    if (chunk.end) ends++;
-    lines.push(...chunk.lines);
-    for (const line of chunk.lines) await writes[line]?.();
-    return true;
-  }, late);
-  deepEqual(lines, ["[sidecar 0] head", ...Object.keys(writes)]);
-  equal(ends, 1);
+  const { lines } = await follow(options, shardId, async (line, stop) => {
+    if (line === "[late] worker lost") stop();
+    await writes[line]?.();
+  });
+  deepEqual(lines, ["[sidecar 0] head", ...Object.keys(writes), "[late] worker lost"]);
+});
+
+Deno.test("sendLog() follows a shard from before its first process to its end, last words included", async () => {
+  await using node = await openNode();
+  using own = new OwnLog();
+  const options: LogSourcesOptions = {
+    own,
+    store: node.store,
+    launcher: node.launcher,
+    find: (id) => node.supervisor.find(id),
+    shards: () => [],
+  };
+  const script = "echo up; sleep 1; echo 'ValueError: no'; printf 'and no newline'; exit 1";
+  const { shardId } = await node.start(script);
+  const whole = { lines: ["up", "ValueError: no", "and no newline"], ended: true };
+  deepEqual(await follow(options, shardId), whole);
+  // One that is over is shown as it is, and nobody waits.
+  deepEqual(await follow(options, shardId), whole);
 });

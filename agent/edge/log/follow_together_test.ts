@@ -1,8 +1,15 @@
 import { deepEqual, equal, rejects } from "node:assert/strict";
-import { type Follow, followTogether } from "./follow_together.ts";
+import { type Follow, followTogether as followArriving } from "./follow_together.ts";
+
+/** Of those that are there from the start, and no more. */
+function followTogether<T>(follows: readonly Follow<T>[], signal: AbortSignal) {
+  return followArriving<T>(async function* () {
+    yield await Promise.resolve(follows);
+  }, signal);
+}
 
 /** Gives what is put into it, until the signal aborts; says when it was let go. */
-function source(...first: readonly string[]) {
+function source<T = string>(...first: readonly T[]) {
   const kept = [...first];
   let change = Promise.withResolvers<void>();
   const state = { ended: false };
@@ -10,7 +17,7 @@ function source(...first: readonly string[]) {
     change.resolve();
     change = Promise.withResolvers();
   };
-  const follow: Follow<string> = async function* (signal) {
+  const follow: Follow<T> = async function* (signal) {
     signal.addEventListener("abort", wake, { once: true });
     try {
       while (!signal.aborted) {
@@ -22,7 +29,7 @@ function source(...first: readonly string[]) {
       state.ended = true;
     }
   };
-  const put = (...more: readonly string[]) => {
+  const put = (...more: readonly T[]) => {
     kept.push(...more);
     wake();
   };
@@ -80,4 +87,28 @@ Deno.test("followTogether() ends once all have ended, and with the error of one 
     /disk gone/,
   );
   equal(endless.state.ended, true);
+});
+
+Deno.test("followTogether() takes in what arrives later, and waits for it when all others have ended", async () => {
+  const arrivals = source<readonly Follow<string>[]>();
+  const head = source("head");
+  const stop = new AbortController();
+  const lines = followArriving(arrivals.follow, stop.signal);
+  const next = async () => (await lines.next()).value;
+  const pending = next();
+  arrivals.put([head.follow]);
+  equal(await pending, "head");
+  const waiting = next();
+  const once: Follow<string> = async function* () {
+    yield await Promise.resolve("worker");
+  };
+  arrivals.put([once]);
+  equal(await waiting, "worker");
+  const more = next();
+  head.put("head 2");
+  equal(await more, "head 2");
+  const last = lines.next();
+  stop.abort();
+  equal((await last).done, true);
+  deepEqual([arrivals.state.ended, head.state.ended], [true, true]);
 });

@@ -18,33 +18,45 @@ const CUT_ROUNDS_MAX = 8;
 
 /** The last `count` lines, oldest first; none when the file does not exist. */
 export async function tailLines(path: string, count: number): Promise<readonly string[]> {
-  if (count === 0) return [];
-  const { text } = await readEnd(path, TAIL_BYTES_MAX);
+  return (await readTail(path, count)).lines;
+}
+
+/** The same, and how far into the file they reach: what is printed meanwhile begins there. */
+async function readTail(
+  path: string,
+  count: number,
+): Promise<{ readonly lines: readonly string[]; readonly size: number }> {
+  const { text, size } = await readEnd(path, count === 0 ? 0 : TAIL_BYTES_MAX);
+  if (count === 0) return { lines: [], size };
   const lines = linesOf(text);
-  if (lines.length >= count) return lines.slice(-count);
+  if (lines.length >= count) return { lines: lines.slice(-count), size };
   const { text: before } = await readEnd(`${path}.old`, KEPT_BYTES);
-  return [...linesOf(before), ...lines].slice(-count);
+  return { lines: [...linesOf(before), ...lines].slice(-count), size };
 }
 
 /**
- * What follows the last `count` lines, batch by batch, until `signal` aborts. Yields those first, also
- * when there are none.
+ * What follows the last `count` lines, batch by batch, until `signal` aborts, or all was read and
+ * `isOver` says that nothing more will be written. Yields those first, also when there are none.
  */
 export async function* followLines(
   path: string,
   count: number,
   signal: AbortSignal,
+  isOver: () => boolean = () => false,
 ): AsyncGenerator<readonly string[]> {
-  const first = await tailLines(path, count);
-  let { size: at } = await readEnd(path, 0);
+  const { lines: first, size } = await readTail(path, count);
+  let at = size;
   yield first;
   let rest = "";
   const decoder = new TextDecoder();
   while (!signal.aborted) {
+    // Asked before reading: what was written until it was over is read.
+    const over = isOver();
     const read = await readFrom(path, at);
     if (read === undefined || read.bytes.length === 0) {
       // Shorter than where we were: it was cut.
       if (read !== undefined && read.size < at) at = 0;
+      else if (over) break;
       else await delay(FOLLOW_POLL_MS, signal);
       continue;
     }
@@ -57,6 +69,8 @@ export async function* followLines(
     }
     if (lines.length > 0) yield lines.flatMap(pieces);
   }
+  // Last words that no newline ends.
+  if (rest !== "") yield pieces(rest);
 }
 
 /** How a log is bounded. */
