@@ -246,8 +246,17 @@ export class Effects {
         signal,
         tokenMsMax: this.#options.tokenMsMax ?? thresholdsOf(shard.spec).tokenMs,
       });
+      // Whether it did anything else meanwhile says what its silence means.
+      const silent = load !== undefined && outcome.kind === "wrong" &&
+        outcome.reason === "no_token";
+      const after = silent ? await this.measure(shard, signal) : undefined;
       if (signal.aborted) return undefined;
-      return { type: "probed", outcome, ...(load === undefined ? {} : { load }) };
+      return {
+        type: "probed",
+        outcome,
+        ...(load === undefined ? {} : { load }),
+        ...(after === undefined ? {} : { after }),
+      };
     } finally {
       this.#probing.delete(shardId);
     }

@@ -2,7 +2,7 @@
 import type { ModelView, NodeView, ReplicaView } from "@heddle/proto/gen/admin";
 import type { ModelTraffic } from "@heddle/proto/gen/live";
 import { decodeNodeState } from "@heddle/proto/node_state";
-import { degradation, replicaWord } from "../status/degradation.ts";
+import { degradation, replicaWord, suspicion } from "../status/degradation.ts";
 import { type Column, formatTable, visible } from "../table.ts";
 import { loadWords, memoryWords } from "../commands/nodes/load.ts";
 
@@ -55,8 +55,10 @@ const REPLICA_COLUMNS: readonly Column<ReplicaView>[] = [
   { title: "IN FLIGHT", cell: ({ inFlight }) => inFlight === undefined ? "" : String(inFlight) },
 ];
 
-/** Only where a replica is degraded: it is the widest of all. */
-const REASON_COLUMN: Column<ReplicaView> = { title: "REASON", cell: degradation };
+const notWell = (replica: ReplicaView) => degradation(replica) || suspicion(replica);
+
+/** Only where a replica is not well, or may not be: it is the widest of all. */
+const REASON_COLUMN: Column<ReplicaView> = { title: "REASON", cell: notWell };
 
 /** `lines`: how high the screen is; the most that is written. */
 export function formatTop(moment: Moment, lines: number): string {
@@ -68,7 +70,7 @@ export function formatTop(moment: Moment, lines: number): string {
   const replicas = moment.replicas.toSorted((a, b) =>
     (b.inFlight ?? -1) - (a.inFlight ?? -1) || order(a.replicaId, b.replicaId)
   );
-  const degraded = replicas.some((replica) => degradation(replica) !== "");
+  const anyReason = replicas.some((replica) => notWell(replica) !== "");
   const shown = sharesOf(rows, {
     models: models.length,
     nodes: nodes.length,
@@ -79,7 +81,7 @@ export function formatTop(moment: Moment, lines: number): string {
     table(MODEL_COLUMNS, models, shown.models),
     table(NODE_COLUMNS, nodes, shown.nodes),
     table(
-      degraded ? [...REPLICA_COLUMNS, REASON_COLUMN] : REPLICA_COLUMNS,
+      anyReason ? [...REPLICA_COLUMNS, REASON_COLUMN] : REPLICA_COLUMNS,
       replicas,
       shown.replicas,
     ),
@@ -120,7 +122,7 @@ export function topRecord(moment: Moment) {
       replica_id: replica.replicaId,
       model: replica.model,
       state: replicaWord(replica),
-      reason: degradation(replica),
+      reason: notWell(replica),
       in_flight: replica.inFlight ?? null,
     })),
   };

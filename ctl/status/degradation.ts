@@ -16,10 +16,30 @@ export function degradedShards({ state, shards }: ReplicaView): readonly ShardVi
   return shards.filter((shard) => !WELL.has(decodeShardState(shard.state)));
 }
 
-/** "ready", and "degraded" for what counts as ready while a part of it is not well. */
+/** What an agent says of a shard that is ready and may hang: how long it has not answered. */
+const SUSPECTED = "suspected";
+
+/** The shards of a ready replica that may hang, and are not called so yet. */
+export function suspectedShards({ state, shards }: ReplicaView): readonly ShardView[] {
+  if (decodeReplicaState(state) !== "ready") return [];
+  return shards.filter(({ state, reason }) =>
+    decodeShardState(state) === "ready" && reason === SUSPECTED
+  );
+}
+
+/** Why a replica that counts as well may hang; empty where nothing says so. */
+export function suspicion(replica: ReplicaView): string {
+  const [first] = suspectedShards(replica);
+  return first === undefined || degradation(replica) !== ""
+    ? ""
+    : `shard ${first.shardId} on ${first.node} may hang: ${first.message}`;
+}
+
+/** "ready", "suspected" for what may hang, and "degraded" for what counts as ready while a part of it is not well. */
 export function replicaWord(replica: ReplicaView): string {
   const word = decodeReplicaState(replica.state);
-  return degradation(replica) === "" || word !== "ready" ? word : "degraded";
+  if (word !== "ready") return word;
+  return degradation(replica) !== "" ? "degraded" : suspicion(replica) !== "" ? SUSPECTED : word;
 }
 
 /** Why a ready replica is not well, in words; empty when it is, and for what does not serve. */

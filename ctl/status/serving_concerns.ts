@@ -7,7 +7,7 @@ import { decodeReplicaState } from "@heddle/proto/replica_state";
 import { decodeWeightsState } from "@heddle/proto/weights_state";
 import { installReason } from "../commands/nodes/installs.ts";
 import type { Concern } from "./concern.ts";
-import { degradation, degradedShards } from "./degradation.ts";
+import { degradation, degradedShards, suspectedShards, suspicion } from "./degradation.ts";
 
 /** All of them, what serves before what is to serve. */
 export function servingConcerns(
@@ -26,12 +26,13 @@ export function servingConcerns(
   ];
 }
 
-/** A replica that counts as ready although a shard of it is not well. */
+/** A replica that counts as ready although a shard of it is not well, or may not be. */
 function ownConcern(replica: ReplicaView): readonly Concern[] {
-  const what = degradation(replica);
+  const what = degradation(replica) || suspicion(replica);
   if (what === "") return [];
   const { replicaId } = replica;
-  const log = degradedShards(replica)[0]?.shardId ?? replicaId;
+  const [shard] = [...degradedShards(replica), ...suspectedShards(replica)];
+  const log = shard?.shardId ?? replicaId;
   return [{
     subject: `replica ${replicaId}`,
     what,

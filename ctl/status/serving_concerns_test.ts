@@ -170,3 +170,23 @@ Deno.test("installs and fetches that go on, or that nobody wants, are none; left
     ["node n weights a-b-1: could not be fetched → heddle weights remove n a-b-1"],
   );
 });
+
+Deno.test("status: an engine that may hang is told of while it is only suspected", () => {
+  const message = "not answering for 30s; it is called hung at 1m";
+  const shards = [{ shardId: "demo-1/0", node: "gpu-1", state: ShardState.READY }];
+  const suspected = ready(shards.map((shard) => ({ ...shard, reason: "suspected", message })));
+  deepEqual(concernsOf({ replicas: [suspected, ready(shards)] }), [
+    "replica demo-1: shard demo-1/0 on gpu-1 may hang: not answering for 30s; it is called hung at " +
+    "1m → heddle logs demo-1/0; where it stays: heddle replicas restart demo-1",
+  ]);
+  const known = statusOf({
+    catalog: create(GetCatalogResponseSchema, { fileState: "applied" }),
+    version,
+    nodes: [],
+    models: [],
+    routers: [],
+    weights: [],
+    replicas: [suspected, ready(shards)],
+  });
+  deepEqual(known.replicas, { suspected: 1, ready: 1 });
+});

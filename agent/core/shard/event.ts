@@ -36,8 +36,13 @@ export type ShardEvent =
     /** What the logs of the shard's processes, and the facts about them, say it is. */
     readonly diagnosis?: Diagnosis;
   }
-  /** `load` as it was just before; absent when it was not asked for. */
-  | { readonly type: "probed"; readonly outcome: ProbeOutcome; readonly load?: EngineLoad }
+  /** `load` as it was just before; absent when it was not asked for. `after`: once no token came. */
+  | {
+    readonly type: "probed";
+    readonly outcome: ProbeOutcome;
+    readonly load?: EngineLoad;
+    readonly after?: EngineLoad;
+  }
   | { readonly type: "measured"; readonly load: EngineLoad }
   /** What of the shard still lives. */
   | {

@@ -35,6 +35,7 @@
 import type { Revision } from "@heddle/proto/revision";
 import type { Effect, ShardEvent } from "./event.ts";
 import { serving } from "./serving/serving.ts";
+import { tellAt } from "./serving/suspicion.ts";
 import type { EpochMs, ProcessRef, Shard, ShardSpec, StateKind, StateOf } from "./shard.ts";
 import { fail, nothingRuns, stop, stopping } from "./stopping.ts";
 import { PROBE_LOADING_FIRST_MS, STARTUP_TIMEOUT_MS, WORKER_GRACE_MS } from "./timing.ts";
@@ -105,7 +106,7 @@ export function wakeAt(shard: Shard): EpochMs | undefined {
       return Math.min(state.deadline, state.nextProbeAt);
     case "ready":
       return shard.spec.rank === 0
-        ? Math.min(state.nextProbeAt, state.recheckBy ?? Infinity)
+        ? Math.min(state.nextProbeAt, state.recheckBy ?? Infinity, tellAt(state) ?? Infinity)
         : undefined;
     case "degraded":
       // Other ranks are degraded for their links alone, and those are looked at by somebody else.

@@ -112,6 +112,14 @@ export const shardStateSchema = z.discriminatedUnion("kind", [
     stall: z.object({ progress: z.number(), since: epochMs }).optional(),
     /** Adopted and not yet seen to answer: by then it must. */
     recheckBy: epochMs.optional(),
+    /** A probe has been under way since then. */
+    askedAt: epochMs.optional(),
+    /** It may hang: what of it is so, since when, and when that was last seen. */
+    suspicion: z.object({
+      what: z.enum(["stalled", "silent", "failed"]),
+      since: epochMs,
+      seenAt: epochMs,
+    }).optional(),
   }),
   /** Runs, but does not do its work as it should. */
   z.object({

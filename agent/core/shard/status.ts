@@ -2,6 +2,7 @@
 import { formatAddress } from "@heddle/common/address";
 import type { ShardState as StateWord } from "@heddle/proto/shard_state";
 import type { EngineLoad } from "./event.ts";
+import { SUSPECTED, suspicionWords } from "./serving/suspicion.ts";
 import type { EpochMs, ExitRecord, Shard } from "./shard.ts";
 
 export interface Status {
@@ -35,7 +36,7 @@ export function statusOf(
   now: EpochMs,
 ): Status {
   const { state } = shard;
-  const words = wordsOf(state);
+  const words = wordsOf(shard);
   const processes = "processes" in state ? state.processes : [];
   const listens = shard.spec.rank === 0 &&
     (state.kind === "ready" || state.kind === "degraded" || state.kind === "draining");
@@ -68,8 +69,12 @@ export function differs(a: Status, b: Status): boolean {
     a.logTail.length !== b.logTail.length;
 }
 
-function wordsOf(state: Shard["state"]): { reason: string; message: string } {
+function wordsOf({ spec, state }: Shard): { reason: string; message: string } {
   switch (state.kind) {
+    case "ready":
+      return state.suspicion === undefined
+        ? { reason: "", message: "" }
+        : { reason: SUSPECTED, message: suspicionWords(state.suspicion, spec) };
     case "preparing":
       return { reason: state.progress === undefined ? "" : FETCHING_WEIGHTS, message: "" };
     case "degraded":

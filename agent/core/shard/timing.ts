@@ -14,7 +14,9 @@ export const PROBE_LOADING_FIRST_MS = 300;
 export const PROBE_LOADING_LATER_MS = 2_000;
 export const LOADING_FIRST_MS = 30_000;
 
-export const PROBE_READY_MS = 60_000;
+/** An idle engine is asked for one token as often: nothing for it, and the only way to know that one
+ * hangs whose numbers stand still as well. */
+export const PROBE_READY_MS = 30_000;
 /** Work that stands still is noticed sooner when it is looked at more often. */
 export const PROBE_BUSY_MS = 15_000;
 /** The first request of its shape may wait for kernels to be compiled, and a long prompt for minutes
@@ -25,6 +27,10 @@ export const HUNG_DEGRADED_MS = 90_000;
 export const HUNG_FAILED_MS = 11 * 60_000;
 /** The first token after a start may have to wait for kernels to be compiled. */
 export const TOKEN_MS_MAX = 60_000;
+
+/** What has not moved or answered for so long is told as suspected: no engine that works takes as long
+ * for a token when it is idle, and one that is busy mostly counts something in between. */
+export const SUSPECT_MS = 15_000;
 
 /** When a shard's engine is taken for one that hangs, each in ms. */
 export interface Thresholds {

@@ -8,6 +8,8 @@ const PASSING: ReadonlySet<string> = new Set([
   "failedProbes",
   "progress",
   "stall",
+  "askedAt",
+  "suspicion",
   "survivors",
   "survivorWords",
 ]);

@@ -1,6 +1,15 @@
 /** A state as a word with a colour; the word alone says it too. */
 const GOOD = ["ready", "reporting"];
-const BUSY = ["placing", "starting", "preparing", "loading", "draining", "stopping", "cordoned"];
+const BUSY = [
+  "placing",
+  "starting",
+  "preparing",
+  "loading",
+  "draining",
+  "stopping",
+  "cordoned",
+  "suspected",
+];
 const BAD = ["failed", "lost", "unreachable", "degraded"];
 
 export function State({ state }: { readonly state: string }) {

@@ -7,6 +7,9 @@ import type { EpochMs } from "../ids.ts";
 import type { Replica, Shard, World } from "../world.ts";
 import type { ReplicaView, ShardView } from "../views.ts";
 
+/** An agent's word for a shard that is ready and may hang. */
+const SUSPECTED = "suspected";
+
 /** Every replica, by model and id. */
 export function viewReplicas(world: World, now: EpochMs): readonly ReplicaView[] {
   return [...world.replicas.values()]
@@ -49,15 +52,30 @@ export function replicaState(
   };
 }
 
+/** "degraded" or "suspected" for what counts as ready while a part of it is not well, or may not be. */
+export function replicaWord({ state, shards }: Pick<ReplicaView, "state" | "shards">): string {
+  if (state !== "ready") return state;
+  if (shards.some((shard) => shard.state === "degraded")) return "degraded";
+  const doubted = shards.some((shard) => shard.state === "ready" && shard.reason === SUSPECTED);
+  return doubted ? SUSPECTED : state;
+}
+
 function degradation(replica: Replica): string {
   const bad = replica.shards.find((shard) =>
     shard.status !== undefined && shard.status.state !== "ready"
   );
-  if (bad === undefined) return "";
+  if (bad === undefined) return suspected(replica);
   const words = [bad.status?.reason, bad.status?.message].filter((each) => each);
   return `shard ${bad.id} is ${bad.status?.state}${
     words.length > 0 ? `: ${words.join(": ")}` : ""
   }`;
+}
+
+/** What its agent says of a shard that serves and may hang; a shard that is well gives no reason. */
+function suspected(replica: Replica): string {
+  const doubted = replica.shards.find(({ status }) => status?.reason === SUSPECTED);
+  const { reason = "", message = "" } = doubted?.status ?? {};
+  return doubted === undefined ? "" : `shard ${doubted.id} is ${reason}: ${message}`;
 }
 
 function viewReplica(world: World, replica: Replica, now: EpochMs): ReplicaView {

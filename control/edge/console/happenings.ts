@@ -6,7 +6,9 @@
 import { viewModels } from "../../core/views/models.ts";
 import { viewNodes } from "../../core/views/nodes.ts";
 import { viewEveryReplica } from "../../core/views/attached.ts";
+import { replicaWord } from "../../core/views/replicas.ts";
 import { viewRouters } from "../../core/views/routers.ts";
+import type { NodeView, ReplicaView } from "../../core/views.ts";
 import type { World } from "../../core/world.ts";
 import type { EventItem } from "./wire.ts";
 
@@ -26,6 +28,10 @@ interface Facet {
   readonly subject: string;
   /** A transition is a change of this. */
   readonly state: string;
+  /** So is one of this, where the state stays the same and means something else. */
+  readonly cause?: string;
+  /** There only while something is wrong: begun when it comes, over when it goes. */
+  readonly passing?: boolean;
   readonly why: string;
   readonly bad: boolean;
 }
@@ -66,13 +72,15 @@ export class Happenings {
   ): void {
     for (const [key, facet] of facets) {
       const old = before.get(key);
-      if (old?.state === facet.state) continue;
-      const from = old === undefined ? "" : `${old.state} → `;
+      if (old?.state === facet.state && old.cause === facet.cause) continue;
+      const from = old === undefined || old.state === facet.state ? "" : `${old.state} → `;
       const why = facet.why === "" ? "" : `: ${facet.why}`;
       this.#add(facet, `${from}${facet.state}${why}`, now);
     }
     for (const [key, facet] of before) {
-      if (!facets.has(key)) this.#add({ ...facet, bad: false }, `${facet.state} → gone`, now);
+      if (facets.has(key)) continue;
+      const words = facet.passing === true ? `${facet.state} is over` : `${facet.state} → gone`;
+      this.#add({ ...facet, bad: false }, words, now);
     }
   }
 
@@ -96,13 +104,7 @@ function facetsOf(world: World, now: number): ReadonlyMap<string, Facet> {
       why: state === "ready" ? "" : decisionReason,
       bad: state === "lost" || state === "unreachable",
     })),
-    ...viewEveryReplica(world, now).map(({ replicaId, state, reason }) => ({
-      kind: "replica" as const,
-      subject: replicaId,
-      state,
-      why: state === "ready" || state === "starting" ? "" : reason,
-      bad: state === "failed",
-    })),
+    ...viewEveryReplica(world, now).map(replicaFacet),
     ...viewModels(world, now).map((model) => ({
       kind: "model" as const,
       subject: model.name,
@@ -118,7 +120,60 @@ function facetsOf(world: World, now: number): ReadonlyMap<string, Facet> {
       bad: !leased,
     })),
   ];
-  return new Map(facets.map((facet) => [`${facet.kind} ${facet.subject}`, facet]));
+  return new Map([
+    ...facets.map((facet) => [`${facet.kind} ${facet.subject}`, facet] as const),
+    ...problemFacets(world, now),
+  ]);
+}
+
+function replicaFacet(view: ReplicaView): Facet {
+  const { replicaId, shards, attached, reason } = view;
+  const state = view.state === "ready" && attached?.state === "degraded"
+    ? "degraded"
+    : replicaWord(view);
+  const cause = shards.find((shard) => shard.state === "degraded")?.reason;
+  return {
+    kind: "replica",
+    subject: replicaId,
+    state,
+    // Of one that serves well it says what is going on, such as who restarts it.
+    why: state === "ready" || state === "starting" ? "" : reason,
+    bad: state === "failed" || state === "degraded",
+    ...(cause === undefined ? {} : { cause }),
+  };
+}
+
+/** Problems that come and go by themselves, within seconds under load: no news. */
+const RESTLESS: ReadonlySet<string> = new Set(["gpu_throttled"]);
+
+/** What agents say is wrong with their nodes: once for each kind, however many parts have it. */
+function problemFacets(world: World, now: number): ReadonlyMap<string, Facet> {
+  const facets = new Map<string, Facet>();
+  for (const { name, inventory } of viewNodes(world, now)) {
+    for (const { what, problem: { reason, detail } } of problemsOf(inventory)) {
+      const key = `problem ${name} ${reason}`;
+      if (RESTLESS.has(reason) || facets.has(key)) continue;
+      facets.set(key, {
+        kind: "node",
+        subject: name,
+        state: reason,
+        why: [what, detail].filter((text) => text !== "").join(": "),
+        bad: true,
+        passing: true,
+      });
+    }
+  }
+  return facets;
+}
+
+function problemsOf(inventory: NodeView["inventory"]) {
+  const { gpus = [], hcas = [], engines = [], problems = [] } = inventory ?? {};
+  return [
+    { what: "", problems },
+    ...gpus.map(({ index, problems }) => ({ what: `GPU ${index}`, problems })),
+    ...hcas.map(({ name, port, problems }) => ({ what: `${name} port ${port}`, problems })),
+    ...engines.map(({ name, version, problems }) => ({ what: `${name} ${version}`, problems })),
+  ].flatMap(({ what, problems }) => problems.map((problem) => ({ what, problem })));
 }
 
 function modelState(

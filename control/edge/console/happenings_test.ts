@@ -1,6 +1,16 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { observe } from "../../core/observing/observe.ts";
-import { modelOf, registered, T0, world, worldWith } from "../../core/testing/builders.ts";
+import {
+  catalog,
+  inventory,
+  modelOf,
+  registered,
+  T0,
+  world,
+  worldWith,
+} from "../../core/testing/builders.ts";
+import { FakeNode } from "../../core/testing/fake_node.ts";
+import { Simulation } from "../../core/testing/simulation.ts";
 import { Happenings } from "./happenings.ts";
 
 const MODEL = modelOf({ name: "m" });
@@ -69,4 +79,71 @@ Deno.test("Happenings tells of engines that something else started", () => {
   match(said(happenings).at(-1) ?? "", /^replica rented\/e1: ready/);
   happenings.look(attached, T0 + 30_000);
   match(said(happenings).at(-1) ?? "", /^replica rented\/e1: ready → failed: its agent is silent/);
+});
+
+Deno.test("Happenings tells when a replica may hang, hangs, hangs for another reason, and is well again", () => {
+  const profiles = [{ name: "p", gpu_class: "h100-80g" }];
+  const sim = new Simulation({
+    seed: 1,
+    known: true,
+    nodes: [new FakeNode({ name: "n1", shape: { gpus: 1 }, loadMs: 1_000, stopMs: 500 })],
+    catalog: catalog({ name: "m", source: "s", profiles }),
+  });
+  sim.run(20_000);
+  const happenings = new Happenings();
+  happenings.look(sim.world, sim.now);
+  const [shard] = [...sim.world.replicas.values()].flatMap(({ shards }) => shards);
+  const says = (state: number, reason: string, message: string) => {
+    const status = {
+      ...{ shardId: shard?.id ?? "", replicaId: "", state, attempt: 1, reason, message },
+      ...{ permanent: false, address: "10.0.0.1:1", apiKey: "k", logTail: [], progress: "" },
+      inStateMs: 0n,
+    };
+    const next = observe(sim.world, { kind: "shard_status", node: "n1", status }, sim.now);
+    happenings.look(next, sim.now);
+  };
+  const [ready, degraded] = [4, 5];
+  says(ready, "suspected", "not answering for 15s");
+  says(ready, "suspected", "not answering for 30s");
+  says(degraded, "no_token", "no answer within 60 s");
+  says(degraded, "engine_hung", "requests run");
+  says(degraded, "engine_hung", "requests run");
+  says(ready, "", "");
+  const id = shard?.id ?? "";
+  deepEqual(
+    said(happenings).map((line) => line.replace(/^replica \S+: /, "")),
+    [
+      `ready → suspected: shard ${id} is suspected: not answering for 15s`,
+      `suspected → degraded: shard ${id} is degraded: no_token: no answer within 60 s`,
+      `degraded: shard ${id} is degraded: engine_hung: requests run`,
+      "degraded → ready",
+    ],
+  );
+  deepEqual([...happenings.events().values()].map(({ bad }) => bad), [false, true, true, false]);
+});
+
+Deno.test("Happenings tells of a node's problems once, when they come and when they are over", () => {
+  const happenings = new Happenings();
+  const begun = worldWith([MODEL], { n1: {} });
+  happenings.look(begun, T0);
+  const whole = inventory("n1");
+  const problem = (reason: string) => ({
+    reason,
+    detail: "GPU has fallen off the bus",
+    remedy: "",
+  });
+  const broken = {
+    ...whole,
+    gpus: whole.gpus.map((gpu) => ({
+      ...gpu,
+      problems: [problem("gpu_xid"), problem("gpu_throttled")],
+    })),
+  };
+  const bad = observe(begun, { ...registered("n1"), inventory: broken }, T0);
+  happenings.look(bad, T0);
+  happenings.look(bad, T0 + 2_000);
+  deepEqual(said(happenings), ["node n1: gpu_xid: GPU 0: GPU has fallen off the bus"]);
+  happenings.look(observe(bad, registered("n1"), T0), T0 + 4_000);
+  equal(said(happenings).at(-1), "node n1: gpu_xid is over");
+  equal([...happenings.events().values()].at(-1)?.bad, false);
 });

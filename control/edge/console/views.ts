@@ -4,7 +4,7 @@ import { settled, unheard } from "../../core/facts/settled.ts";
 import { viewDecisions } from "../../core/views/decisions.ts";
 import { viewModels } from "../../core/views/models.ts";
 import { viewNodes } from "../../core/views/nodes.ts";
-import { viewReplicas } from "../../core/views/replicas.ts";
+import { replicaWord, viewReplicas } from "../../core/views/replicas.ts";
 import { viewRouters } from "../../core/views/routers.ts";
 import type { ModelView, NodeView, ReplicaView } from "../../core/views.ts";
 import type { World } from "../../core/world.ts";
@@ -174,7 +174,7 @@ function replicaItem(view: ReplicaView, now: number): ReplicaItem {
   return {
     model: view.model,
     profile: view.profile,
-    state: view.state,
+    state: replicaWord(view),
     reason: view.reason,
     address: view.address,
     engine: view.engine,

@@ -145,6 +145,7 @@ export interface ShardItem {
 export interface ReplicaItem {
   readonly model: string;
   readonly profile: string;
+  /** Also "degraded" and "suspected", of what is ready. */
   readonly state: string;
   readonly reason: string;
   readonly address: string;

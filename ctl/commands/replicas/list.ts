@@ -116,7 +116,8 @@ function reasonOf(replica: ReplicaView): string {
     .map((shard) =>
       [shard.reason, shard.message, shard.progress].filter((t) => t !== "").join(": ")
     )
-    .filter((text) => text !== "");
+    // What control says of the whole mostly is what one shard says.
+    .filter((text) => text !== "" && !replica.reason.includes(text));
   return [attachedOn(replica.attached) ?? "", replica.reason, ...shards].filter((text) =>
     text !== ""
   ).join("; ");

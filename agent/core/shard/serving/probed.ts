@@ -18,8 +18,10 @@ import {
 import { become, degrade, keep, readyState, type Serving, type Step } from "./becoming.ts";
 import { degradedByLinks } from "./links.ts";
 import { isBusy, nextStall } from "./stall.ts";
+import { ofStall, silenceOf } from "./suspicion.ts";
 
 type Probed = Extract<ShardEvent, { type: "probed" }>;
+type Unready = Exclude<ProbeOutcome, { kind: "ready" }>;
 
 /** What a probe that came back makes of the shard. */
 export function probed(shard: Shard, state: Serving, event: Probed, now: EpochMs): Step {
@@ -47,34 +49,63 @@ export function probed(shard: Shard, state: Serving, event: Probed, now: EpochMs
 function probedReady(
   shard: Shard,
   state: StateOf<"ready">,
-  { outcome, load }: Probed,
+  event: Probed,
   now: EpochMs,
 ): Step {
+  const { outcome, load } = event;
   if (outcome.kind === "ready") {
-    const { recheckBy: _, stall: before, ...rest } = state;
+    const { recheckBy: _, stall: before, askedAt: __, suspicion: ___, ...rest } = state;
     const stall = nextStall(before, load, now);
     if (stall !== undefined && now - stall.since >= thresholdsOf(shard.spec).hungMs) {
       return degrade(shard, { ...state, stall }, { ...HUNG, hungSince: stall.since }, now);
     }
+    const suspicion = ofStall(stall, now);
     return become(shard, {
       ...rest,
       failedProbes: 0,
       nextProbeAt: now + (isBusy(load) ? PROBE_BUSY_MS : PROBE_READY_MS),
       ...(stall === undefined ? {} : { stall }),
+      ...(suspicion === undefined ? {} : { suspicion }),
       ...lengthOf(outcome),
     }, now);
   }
   if (state.recheckBy !== undefined) {
-    return become(shard, { ...state, nextProbeAt: now + PROBE_ADOPTED_MS }, now);
+    const { askedAt: _, ...rest } = state;
+    return become(shard, { ...rest, nextProbeAt: now + PROBE_ADOPTED_MS }, now);
   }
-  if (state.failedProbes + 1 < FAILED_PROBES_MAX) {
+  return unanswered(shard, state, { ...event, outcome }, now);
+}
+
+// One answer that did not come may be a full queue or a lost packet, unless the engine's own numbers
+// say that it had nothing else to do.
+function unanswered(
+  shard: Shard,
+  state: StateOf<"ready">,
+  { outcome, load, after }: Probed & { readonly outcome: Unready },
+  now: EpochMs,
+): Step {
+  const { askedAt = now, suspicion, ...rest } = state;
+  const silence = isNoToken(outcome) ? silenceOf(load, after) : "unknown";
+  const since = suspicion?.since ?? askedAt;
+  if (silence === "hangs") {
+    return degrade(shard, rest, { ...wordsOf(outcome), hungSince: since }, now);
+  }
+  const nextProbeAt = now + PROBE_DEGRADED_MS;
+  if (silence === "stands_still" && load?.progress !== undefined) {
+    const stall = { progress: load.progress, since };
     return become(shard, {
-      ...state,
-      failedProbes: state.failedProbes + 1,
-      nextProbeAt: now + PROBE_DEGRADED_MS,
+      ...rest,
+      stall,
+      nextProbeAt,
+      suspicion: { what: "stalled", since, seenAt: now },
     }, now);
   }
-  return degrade(shard, state, { ...wordsOf(outcome), ...hungFrom(outcome, load, now) }, now);
+  const failedProbes = state.failedProbes + 1;
+  if (failedProbes < FAILED_PROBES_MAX) {
+    const failed = { what: "failed", since, seenAt: now } as const;
+    return become(shard, { ...rest, failedProbes, nextProbeAt, suspicion: failed }, now);
+  }
+  return degrade(shard, rest, { ...wordsOf(outcome), ...hungFrom(outcome, load, now) }, now);
 }
 
 function probedDegraded(
@@ -87,7 +118,7 @@ function probedDegraded(
   const stall = nextStall(state.stall, load, now);
   const { hungSince } = state;
   if (hungSince !== undefined && !provesWork(state, event)) {
-    const noToken = outcome.kind === "wrong" && outcome.reason === "no_token";
+    const noToken = isNoToken(outcome);
     const standsStill = stall !== undefined && stall.progress === state.stall?.progress;
     if (now - hungSince >= thresholdsOf(shard.spec).failMs && (noToken || standsStill)) {
       return hung(shard, state, now);
@@ -136,8 +167,11 @@ function hungFrom(
   load: EngineLoad | undefined,
   now: EpochMs,
 ): { readonly hungSince?: EpochMs } {
-  const noToken = outcome.kind === "wrong" && outcome.reason === "no_token";
-  return noToken && knowsLoad(load) ? { hungSince: now } : {};
+  return isNoToken(outcome) && knowsLoad(load) ? { hungSince: now } : {};
+}
+
+function isNoToken(outcome: ProbeOutcome): boolean {
+  return outcome.kind === "wrong" && outcome.reason === "no_token";
 }
 
 // A busy engine was asked for no token: that it answers says nothing before its counters move.
@@ -177,7 +211,7 @@ function knowsLoad(load: EngineLoad | undefined): boolean {
   return load?.running !== undefined;
 }
 
-function wordsOf(outcome: Exclude<ProbeOutcome, { kind: "ready" }>) {
+function wordsOf(outcome: Unready) {
   return outcome.kind === "wrong"
     ? { reason: outcome.reason, message: outcome.why }
     : { reason: "not_answering", message: outcome.why };

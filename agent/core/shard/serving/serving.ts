@@ -7,6 +7,7 @@ import { MEASURE_DRAINING_MS, PROBE_LOST_MS, STARTUP_TIMEOUT_MS } from "../timin
 import { become, degrade, keep, readyState, type Serving, type Step } from "./becoming.ts";
 import { linksJudged } from "./links.ts";
 import { probed } from "./probed.ts";
+import { ofSilence, tellAt } from "./suspicion.ts";
 
 /** One step of a shard that runs. */
 export function serving(shard: Shard, state: Serving, event: ShardEvent, now: EpochMs): Step {
@@ -165,9 +166,11 @@ function tick(shard: Shard, state: Serving, now: EpochMs): Step {
       if (state.recheckBy !== undefined && now >= state.recheckBy) {
         return degrade(shard, state, NOT_ANSWERED, now);
       }
-      return now < state.nextProbeAt
-        ? keep(shard)
-        : probe(shard, { ...state, nextProbeAt: now + PROBE_LOST_MS }, "when_idle");
+      return now < state.nextProbeAt ? stillAsked(shard, state, now) : probe(shard, {
+        ...state,
+        nextProbeAt: now + PROBE_LOST_MS,
+        askedAt: now,
+      }, "when_idle");
     case "degraded":
       return !leader || now < state.nextProbeAt
         ? keep(shard)
@@ -183,6 +186,12 @@ function tick(shard: Shard, state: Serving, now: EpochMs): Step {
     default:
       return state satisfies never;
   }
+}
+
+function stillAsked(shard: Shard, state: StateOf<"ready">, now: EpochMs): Step {
+  const { askedAt } = state;
+  if (askedAt === undefined || now < (tellAt(state) ?? Infinity)) return keep(shard);
+  return become(shard, { ...state, suspicion: ofSilence({ ...state, askedAt }, now) }, now);
 }
 
 function probe(shard: Shard, state: ShardState, token: "always" | "when_idle"): Step {
