@@ -1,5 +1,5 @@
 /** Operators' catalogs: what one would come to, and acting on it. */
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { formatComplaints } from "@heddle/common/config_file";
 import { HeddleError } from "@heddle/proto/error";
 import {
@@ -13,7 +13,7 @@ import {
   type PlanCatalogRequest,
 } from "@heddle/proto/gen/admin";
 import { type Catalog, parseCatalog } from "../../core/catalog.ts";
-import { catalogPlan } from "../../core/catalog/catalog_plan.ts";
+import { type CatalogPlan, catalogPlan } from "../../core/catalog/catalog_plan.ts";
 import { judgeCatalog } from "../../core/catalog/judge_catalog.ts";
 import type { CatalogApplied } from "../../core/event.ts";
 import { settled, unheard } from "../../core/facts/settled.ts";
@@ -61,18 +61,27 @@ export async function planText(
         "have not registered. Try again in a minute",
     );
   }
-  const foreseen = await foresee(world, catalog, now);
-  const plan = catalogPlan(world, foreseen);
+  const plan = catalogPlan(world, await foresee(world, catalog, now));
   const verdict = judgeCatalog(world, catalog, now);
+  return encodePlan(plan, {
+    revision: BigInt(world.catalog.revision),
+    ...(verdict.kind === "wait" ? { waitReason: verdict.reason, waitDetail: verdict.detail } : {}),
+  });
+}
+
+/** What would come, for the wire; `about` is what a plan alone does not know. */
+export function encodePlan(
+  plan: CatalogPlan,
+  about: Pick<MessageInitShape<typeof CatalogPlanSchema>, "revision" | "waitReason" | "waitDetail">,
+): WireCatalogPlan {
   return create(CatalogPlanSchema, {
+    ...about,
     changes: plan.changes.map((change) => ({ ...change, parts: [...change.parts] })),
     starts: plan.starts.map((start) => ({ ...start, nodes: [...start.nodes] })),
     stops: plan.stops.map((stop) => ({ ...stop, nodes: [...stop.nodes] })),
     kept: plan.kept,
     shortages: plan.shortages.map((shortage) => ({ ...shortage })),
     incomplete: plan.incomplete,
-    revision: BigInt(world.catalog.revision),
-    ...(verdict.kind === "wait" ? { waitReason: verdict.reason, waitDetail: verdict.detail } : {}),
   });
 }
 

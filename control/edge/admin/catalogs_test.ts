@@ -5,7 +5,8 @@ import type { CatalogApplied } from "../../core/event.ts";
 import { observe } from "../../core/observing/observe.ts";
 import { registered, T0, world } from "../../core/testing/builders.ts";
 import type { World } from "../../core/world.ts";
-import { applyText, planText } from "./catalogs.ts";
+import { foreseeDecision } from "../foresee.ts";
+import { applyText, encodePlan, planText } from "./catalogs.ts";
 
 const ONE = "models:\n  - {name: a, source: s, profiles: [{name: p, gpu_class: h100-80g}]}\n";
 const TWO = `${ONE}  - {name: b, source: s, profiles: [{name: p, gpu_class: h100-80g}]}\n`;
@@ -90,4 +91,15 @@ Deno.test("applyText() wants a yes for an empty catalog", async () => {
   deepEqual(loop.events, []);
   equal((await applyText(loop, request("models: []\n", true), "ann")).applied, true);
   equal(loop.world().catalog.catalog.models.length, 0);
+});
+
+Deno.test("encodePlan() tells a drain's shortage: the model of which none would run", async () => {
+  const loop = bench();
+  const starts = (await planText(loop, question(ONE))).starts.length;
+  const event = { kind: "drain", node: "n1", by: "ann", reason: "" } as const;
+  const plan = encodePlan(await foreseeDecision(loop.world(), event, T0), {});
+  equal(starts, 1);
+  deepEqual(plan.shortages.map(({ model, running, wanted }) => [model, running, wanted]), [
+    ["a", 0, 1],
+  ]);
 });

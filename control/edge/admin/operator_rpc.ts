@@ -8,6 +8,8 @@ import { viewEveryNode, viewEveryReplica } from "../../core/views/attached.ts";
 import { viewDecisions } from "../../core/views/decisions.ts";
 import { viewModels } from "../../core/views/models.ts";
 import type { World } from "../../core/world.ts";
+import { foreseeDecision } from "../foresee.ts";
+import { encodePlan } from "./catalogs.ts";
 import { checkLabels } from "./check_labels.ts";
 import {
   encodeAudit,
@@ -45,6 +47,7 @@ type Handlers = Pick<
   | "cordon"
   | "uncordon"
   | "drain"
+  | "foreseeDrain"
   | "labelNode"
   | "forgetNode"
   | "pauseModel"
@@ -80,6 +83,12 @@ function nodeRpc({ by, loop }: OperatorRpcOptions) {
       decide({ kind: "cordon", node, by: by(context), reason }),
     uncordon: ({ node }, context) => decide({ kind: "uncordon", node, by: by(context) }),
     drain: ({ node, reason }, context) => decide({ kind: "drain", node, by: by(context), reason }),
+    async foreseeDrain({ node }, context) {
+      const event = { kind: "drain", node, by: by(context), reason: "" } as const;
+      find("foresee a drain of", node);
+      const plan = await foreseeDecision(loop.world(), event, loop.now());
+      return { plan: encodePlan(plan, {}) };
+    },
     labelNode({ node, set, remove }, context) {
       const name = by(context);
       checkLabels(find("label", node), set, remove);

@@ -101,3 +101,13 @@ Deno.test("AdminService refuses numbers and reasons that can only be mistakes", 
   );
   await rejects(client.pauseModel({ model: "dem" }), refused(Code.NotFound, /did you mean "demo"/));
 });
+
+Deno.test("AdminService foresees a drain only of what it knows, and drains nothing by it", async () => {
+  await using control = await bench();
+  const { client } = control;
+  await rejects(client.foreseeDrain({ node: "gpu-O1" }), refused(Code.NotFound, /gpu-01/));
+  // One of its nodes has not registered.
+  const early = refused(Code.FailedPrecondition, /waits for its nodes/);
+  await rejects(client.foreseeDrain({ node: "gpu-01" }), early);
+  equal((await client.listDecisions({})).decisions.length, 0);
+});

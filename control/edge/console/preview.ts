@@ -4,12 +4,9 @@
  */
 import { HeddleError } from "@heddle/proto/error";
 import { z } from "zod";
-import { catalogPlan } from "../../core/catalog/catalog_plan.ts";
-import { foreseePass, type Foresight } from "../../core/catalog/foresight.ts";
 import type { OperatorEvent } from "../../core/event.ts";
-import { settled } from "../../core/facts/settled.ts";
-import { observe } from "../../core/observing/observe.ts";
 import type { World } from "../../core/world.ts";
+import { foreseeDecision } from "../foresee.ts";
 import type { Preview } from "./wire.ts";
 
 const name = z.string().min(1).max(256);
@@ -32,28 +29,9 @@ export async function preview(world: World, asked: unknown, now: number): Promis
   if (!parsed.success) {
     throw new HeddleError("invalid_input", `Cannot foresee this: ${z.prettifyError(parsed.error)}`);
   }
-  if (!settled(world, now)) {
-    throw new HeddleError(
-      "failed_precondition",
-      "Cannot foresee anything yet: control has just begun to lead and waits for its nodes",
-    );
-  }
   const event = { by: "preview", reason: "", ...parsed.data } satisfies OperatorEvent;
-  const begun = observe(world, event, now);
-  let foreseen: Foresight = {
-    world: begun,
-    now,
-    passes: 0,
-    reasons: new Map(),
-    waiting: [],
-    end: "not_yet",
-  };
-  while (foreseen.end === "not_yet") {
-    foreseen = foreseePass(foreseen);
-    // Others have their turn between two passes: the lease is claimed by this very thread.
-    await new Promise((turn) => setTimeout(turn));
-  }
-  const { starts, stops, kept, shortages, incomplete } = catalogPlan(world, foreseen);
+  const plan = await foreseeDecision(world, event, now);
+  const { starts, stops, kept, shortages, incomplete } = plan;
   return {
     starts,
     stops: stops.map(({ replicaId, ...stop }) => ({ ...stop, id: replicaId })),

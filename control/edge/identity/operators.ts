@@ -40,6 +40,7 @@ export const ROLE_FOR: Readonly<Record<string, OperatorRole>> = {
   ListStrikes: "viewer",
   Explain: "viewer",
   PlanCatalog: "viewer",
+  ForeseeDrain: "viewer",
   ListScopes: "viewer",
   GetLimits: "viewer",
   ListKeys: "viewer",

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/admin.proto.
  */
 export const file_heddle_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChVoZWRkbGUvdjEvYWRtaW4ucHJvdG8SCWhlZGRsZS52MSITChFHZXRWZXJzaW9uUmVxdWVzdCKsAQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDAoEdGVybRgCIAEoBBIPCgdjbHVzdGVyGAMgASgJEg8KB3NldHRsZWQYBCABKAgSDAoEbmFtZRgFIAEoCRIPCgdsZWFkaW5nGAYgASgIEg4KBmxlYWRlchgHIAEoCRIWCg5sZWFkZXJfYWRkcmVzcxgIIAEoCRIOCgZ1bnN1cmUYCSABKAkiEgoQTGlzdE5vZGVzUmVxdWVzdCI3ChFMaXN0Tm9kZXNSZXNwb25zZRIiCgVub2RlcxgBIAMoCzITLmhlZGRsZS52MS5Ob2RlVmlldyKVBAoITm9kZVZpZXcSDAoEbmFtZRgBIAEoCRIjCgVzdGF0ZRgCIAEoDjIULmhlZGRsZS52MS5Ob2RlU3RhdGUSDwoHYWRkcmVzcxgDIAEoCRIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEicKCWludmVudG9yeRgFIAEoCzIULmhlZGRsZS52MS5JbnZlbnRvcnkSEQoJdXNlZF9ncHVzGAYgAygNEhMKC3JlcGxpY2FfaWRzGAcgAygJEhkKDGxhc3Rfc2Vlbl9tcxgIIAEoBEgAiAEBEhAKCGNvcmRvbmVkGAkgASgIEhAKCGRyYWluaW5nGAogASgIEhIKCmRlY2lkZWRfYnkYCyABKAkSFwoPZGVjaXNpb25fcmVhc29uGAwgASgJEkAKD29wZXJhdG9yX2xhYmVscxgNIAMoCzInLmhlZGRsZS52MS5Ob2RlVmlldy5PcGVyYXRvckxhYmVsc0VudHJ5EiIKFWNlcnRpZmljYXRlX2RheXNfbGVmdBgOIAEoDUgBiAEBEikKCGF0dGFjaGVkGA8gASgLMhcuaGVkZGxlLnYxLkF0dGFjaGVkVmlldxo1ChNPcGVyYXRvckxhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDwoNX2xhc3Rfc2Vlbl9tc0IYChZfY2VydGlmaWNhdGVfZGF5c19sZWZ0IhMKEUxpc3RNb2RlbHNSZXF1ZXN0IjoKEkxpc3RNb2RlbHNSZXNwb25zZRIkCgZtb2RlbHMYASADKAsyFC5oZWRkbGUudjEuTW9kZWxWaWV3IpQDCglNb2RlbFZpZXcSDAoEbmFtZRgBIAEoCRIPCgdhbGlhc2VzGAIgAygJEhQKDG1pbl9yZXBsaWNhcxgDIAEoDRIUCgxtYXhfcmVwbGljYXMYBCABKA0SGAoQZGVzaXJlZF9yZXBsaWNhcxgFIAEoDRIWCg5yZWFkeV9yZXBsaWNhcxgGIAEoDRIZChFzdGFydGluZ19yZXBsaWNhcxgHIAEoDRIZChFkcmFpbmluZ19yZXBsaWNhcxgIIAEoDRIVCg1mYWlsZWRfc3RhcnRzGAkgASgNEhcKCmJhY2tvZmZfbXMYCiABKA1IAIgBARIOCgZyZWFzb24YCyABKAkSFwoPdW5zYWZlX3Byb2ZpbGVzGAwgAygJEhQKDHNjYWxlX3JlYXNvbhgNIAEoCRIaCg1oZWxkX3JlcGxpY2FzGA4gASgNSAGIAQESDgoGcGF1c2VkGA8gASgIEhgKEGF0dGFjaGVkX2VuZ2luZXMYECABKA1CDQoLX2JhY2tvZmZfbXNCEAoOX2hlbGRfcmVwbGljYXMiJAoTTGlzdFJlcGxpY2FzUmVxdWVzdBINCgVtb2RlbBgBIAEoCSJAChRMaXN0UmVwbGljYXNSZXNwb25zZRIoCghyZXBsaWNhcxgBIAMoCzIWLmhlZGRsZS52MS5SZXBsaWNhVmlldyK2AgoLUmVwbGljYVZpZXcSEgoKcmVwbGljYV9pZBgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdwcm9maWxlGAMgASgJEiYKBXN0YXRlGAQgASgOMhcuaGVkZGxlLnYxLlJlcGxpY2FTdGF0ZRIOCgZyZWFzb24YBSABKAkSDwoHYWRkcmVzcxgGIAEoCRIkCgZzaGFyZHMYByADKAsyFC5oZWRkbGUudjEuU2hhcmRWaWV3EhMKC2luX3N0YXRlX21zGAggASgEEhYKCWluX2ZsaWdodBgJIAEoDUgAiAEBEg4KBmVuZ2luZRgKIAEoCRIOCgZmYWJyaWMYCyABKAkSKQoIYXR0YWNoZWQYDCABKAsyFy5oZWRkbGUudjEuQXR0YWNoZWRWaWV3QgwKCl9pbl9mbGlnaHQi7QEKCVNoYXJkVmlldxIQCghzaGFyZF9pZBgBIAEoCRIMCgRub2RlGAIgASgJEgwKBHJhbmsYAyABKA0SJAoFc3RhdGUYBCABKA4yFS5oZWRkbGUudjEuU2hhcmRTdGF0ZRIMCgRncHVzGAUgAygNEh8KBGhjYXMYBiADKAsyES5oZWRkbGUudjEuSGNhUmVmEhAKA3BpZBgHIAEoDUgAiAEBEg4KBnJlYXNvbhgIIAEoCRIPCgdtZXNzYWdlGAkgASgJEhAKCGxvZ190YWlsGAogAygJEhAKCHByb2dyZXNzGAsgASgJQgYKBF9waWQiFAoSTGlzdFJvdXRlcnNSZXF1ZXN0Ij0KE0xpc3RSb3V0ZXJzUmVzcG9uc2USJgoHcm91dGVycxgBIAMoCzIVLmhlZGRsZS52MS5Sb3V0ZXJWaWV3IuwBCgpSb3V0ZXJWaWV3EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIkCgdhcHBsaWVkGAMgASgLMhMuaGVkZGxlLnYxLlJldmlzaW9uEg8KB2N1cnJlbnQYBCABKAgSDgoGbGVhc2VkGAUgASgIEhYKDmxhc3RfcmVwb3J0X21zGAYgASgEEhEKCWluX2ZsaWdodBgHIAEoDRIPCgd3YWl0aW5nGAggASgNEiIKFWNlcnRpZmljYXRlX2RheXNfbGVmdBgJIAEoDUgAiAEBQhgKFl9jZXJ0aWZpY2F0ZV9kYXlzX2xlZnQiHwoORXhwbGFpblJlcXVlc3QSDQoFbW9kZWwYASABKAki7wEKD0V4cGxhaW5SZXNwb25zZRINCgVtb2RlbBgBIAEoCRIPCgdzdW1tYXJ5GAIgASgJEiwKCnBsYWNlbWVudHMYAyADKAsyGC5oZWRkbGUudjEuUGxhY2VtZW50VmlldxIsCgpyZWplY3Rpb25zGAQgAygLMhguaGVkZGxlLnYxLlJlamVjdGlvblZpZXcSHAoPbGFzdF9hdHRlbXB0X21zGAUgASgESACIAQESGAoQZGVzaXJlZF9yZXBsaWNhcxgGIAEoDRIUCgxzY2FsZV9yZWFzb24YByABKAlCEgoQX2xhc3RfYXR0ZW1wdF9tcyK3AQoNUGxhY2VtZW50VmlldxISCgpyZXBsaWNhX2lkGAEgASgJEg8KB3Byb2ZpbGUYAiABKAkSDQoFbm9kZXMYAyADKAkSNAoGc2NvcmVzGAQgAygLMiQuaGVkZGxlLnYxLlBsYWNlbWVudFZpZXcuU2NvcmVzRW50cnkSDQoFbm90ZXMYBSADKAkaLQoLU2NvcmVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASJOCg1SZWplY3Rpb25WaWV3Eg8KB3Byb2ZpbGUYASABKAkSDAoEbm9kZRgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGZGV0YWlsGAQgASgJIi0KDUNvcmRvblJlcXVlc3QSDAoEbm9kZRgBIAEoCRIOCgZyZWFzb24YAiABKAkiMwoOQ29yZG9uUmVzcG9uc2USIQoEbm9kZRgBIAEoCzITLmhlZGRsZS52MS5Ob2RlVmlldyIfCg9VbmNvcmRvblJlcXVlc3QSDAoEbm9kZRgBIAEoCSI1ChBVbmNvcmRvblJlc3BvbnNlEiEKBG5vZGUYASABKAsyEy5oZWRkbGUudjEuTm9kZVZpZXciLAoMRHJhaW5SZXF1ZXN0EgwKBG5vZGUYASABKAkSDgoGcmVhc29uGAIgASgJIjIKDURyYWluUmVzcG9uc2USIQoEbm9kZRgBIAEoCzITLmhlZGRsZS52MS5Ob2RlVmlldyKPAQoQTGFiZWxOb2RlUmVxdWVzdBIMCgRub2RlGAEgASgJEjEKA3NldBgCIAMoCzIkLmhlZGRsZS52MS5MYWJlbE5vZGVSZXF1ZXN0LlNldEVudHJ5Eg4KBnJlbW92ZRgDIAMoCRoqCghTZXRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjYKEUxhYmVsTm9kZVJlc3BvbnNlEiEKBG5vZGUYASABKAsyEy5oZWRkbGUudjEuTm9kZVZpZXciIQoRRm9yZ2V0Tm9kZVJlcXVlc3QSDAoEbm9kZRgBIAEoCSIpChJGb3JnZXROb2RlUmVzcG9uc2USEwoLcmVwbGljYV9pZHMYASADKAkiMgoRUGF1c2VNb2RlbFJlcXVlc3QSDQoFbW9kZWwYASABKAkSDgoGcmVhc29uGAIgASgJIjkKElBhdXNlTW9kZWxSZXNwb25zZRIjCgVtb2RlbBgBIAEoCzIULmhlZGRsZS52MS5Nb2RlbFZpZXciIwoSUmVzdW1lTW9kZWxSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJIjoKE1Jlc3VtZU1vZGVsUmVzcG9uc2USIwoFbW9kZWwYASABKAsyFC5oZWRkbGUudjEuTW9kZWxWaWV3IkQKEVNjYWxlTW9kZWxSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEhAKCHJlcGxpY2FzGAIgASgNEg4KBnJlYXNvbhgDIAEoCSI5ChJTY2FsZU1vZGVsUmVzcG9uc2USIwoFbW9kZWwYASABKAsyFC5oZWRkbGUudjEuTW9kZWxWaWV3IiIKEUNsZWFyU2NhbGVSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJIjkKEkNsZWFyU2NhbGVSZXNwb25zZRIjCgVtb2RlbBgBIAEoCzIULmhlZGRsZS52MS5Nb2RlbFZpZXciIgoRUmV0cnlNb2RlbFJlcXVlc3QSDQoFbW9kZWwYASABKAkiOQoSUmV0cnlNb2RlbFJlc3BvbnNlEiMKBW1vZGVsGAEgASgLMhQuaGVkZGxlLnYxLk1vZGVsVmlldyI7ChVSZXN0YXJ0UmVwbGljYVJlcXVlc3QSEgoKcmVwbGljYV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiQQoWUmVzdGFydFJlcGxpY2FSZXNwb25zZRInCgdyZXBsaWNhGAEgASgLMhYuaGVkZGxlLnYxLlJlcGxpY2FWaWV3IkkKElN0b3BSZXBsaWNhUmVxdWVzdBISCgpyZXBsaWNhX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIPCgdhdF9vbmNlGAMgASgIIj4KE1N0b3BSZXBsaWNhUmVzcG9uc2USJwoHcmVwbGljYRgBIAEoCzIWLmhlZGRsZS52MS5SZXBsaWNhVmlldyIWChRMaXN0RGVjaXNpb25zUmVxdWVzdCJDChVMaXN0RGVjaXNpb25zUmVzcG9uc2USKgoJZGVjaXNpb25zGAEgAygLMhcuaGVkZGxlLnYxLkRlY2lzaW9uVmlldyKSAQoMRGVjaXNpb25WaWV3EgwKBGtpbmQYASABKAkSDwoHc3ViamVjdBgCIAEoCRINCgV2YWx1ZRgDIAEoCRIKCgJieRgEIAEoCRIOCgZyZWFzb24YBSABKAkSFwoKZGVjaWRlZF9tcxgGIAEoBEgAiAEBEhAKCG9ycGhhbmVkGAcgASgIQg0KC19kZWNpZGVkX21zIiEKEExpc3RBdWRpdFJlcXVlc3QSDQoFbGltaXQYASABKA0iPAoRTGlzdEF1ZGl0UmVzcG9uc2USJwoHcmVjb3JkcxgBIAMoCzIWLmhlZGRsZS52MS5BdWRpdFJlY29yZCJ4CgtBdWRpdFJlY29yZBINCgVhdF9tcxgBIAEoBBIKCgJieRgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDwoHc3ViamVjdBgEIAEoCRIOCgZyZWFzb24YBSABKAkSDgoGYmVmb3JlGAYgASgJEg0KBWFmdGVyGAcgASgJIo4BCg9SZWFkTG9nc1JlcXVlc3QSFAoKcmVwbGljYV9pZBgBIAEoCUgAEhIKCHNoYXJkX2lkGAIgASgJSAASDgoEbm9kZRgDIAEoCUgAEhIKCnRhaWxfbGluZXMYBCABKA0SDgoGZm9sbG93GAUgASgIEhMKC25vZGVfc291cmNlGAYgASgJQggKBnNvdXJjZSI1ChBSZWFkTG9nc1Jlc3BvbnNlEiEKBWxpbmVzGAEgAygLMhIuaGVkZGxlLnYxLkxvZ0xpbmUiJwoHTG9nTGluZRIOCgZzb3VyY2UYASABKAkSDAoEdGV4dBgCIAEoCSIhChFHZXRDYXRhbG9nUmVxdWVzdBIMCgR0ZXh0GAEgASgIInsKEkdldENhdGFsb2dSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoBBIOCgZtb2RlbHMYAiABKA0SDAoEdGV4dBgDIAEoCRIMCgRmaWxlGAQgASgJEhIKCmZpbGVfc3RhdGUYBSABKAkSEwoLZmlsZV9kZXRhaWwYBiABKAkiMAoSUGxhbkNhdGFsb2dSZXF1ZXN0EgwKBHRleHQYASABKAkSDAoEZmlsZRgCIAEoCSI7ChNQbGFuQ2F0YWxvZ1Jlc3BvbnNlEiQKBHBsYW4YASABKAsyFi5oZWRkbGUudjEuQ2F0YWxvZ1BsYW4ilgIKC0NhdGFsb2dQbGFuEicKB2NoYW5nZXMYASADKAsyFi5oZWRkbGUudjEuTW9kZWxDaGFuZ2USKQoGc3RhcnRzGAIgAygLMhkuaGVkZGxlLnYxLlBsYW5uZWRSZXBsaWNhEigKBXN0b3BzGAMgAygLMhkuaGVkZGxlLnYxLlBsYW5uZWRSZXBsaWNhEgwKBGtlcHQYBCABKA0SKwoJc2hvcnRhZ2VzGAUgAygLMhguaGVkZGxlLnYxLk1vZGVsU2hvcnRhZ2USEwoLd2FpdF9yZWFzb24YBiABKAkSEwoLd2FpdF9kZXRhaWwYByABKAkSEgoKaW5jb21wbGV0ZRgIIAEoCBIQCghyZXZpc2lvbhgJIAEoBCI5CgtNb2RlbENoYW5nZRINCgVtb2RlbBgBIAEoCRIMCgRraW5kGAIgASgJEg0KBXBhcnRzGAMgAygJInUKDlBsYW5uZWRSZXBsaWNhEg0KBW1vZGVsGAEgASgJEg8KB3Byb2ZpbGUYAiABKAkSDQoFbm9kZXMYAyADKAkSEgoKcmVwbGljYV9pZBgEIAEoCRIOCgZyZWFzb24YBSABKAkSEAoIcmVwbGFjZXMYBiABKAkiTwoNTW9kZWxTaG9ydGFnZRINCgVtb2RlbBgBIAEoCRIOCgZ3YW50ZWQYAiABKA0SDwoHcnVubmluZxgDIAEoDRIOCgZkZXRhaWwYBCABKAkiPgoTQXBwbHlDYXRhbG9nUmVxdWVzdBIMCgR0ZXh0GAEgASgJEgwKBGZpbGUYAiABKAkSCwoDeWVzGAMgASgIImMKFEFwcGx5Q2F0YWxvZ1Jlc3BvbnNlEg8KB2FwcGxpZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAQSEwoLd2FpdF9yZWFzb24YAyABKAkSEwoLd2FpdF9kZXRhaWwYBCABKAkyjA4KDEFkbWluU2VydmljZRJJCgpHZXRWZXJzaW9uEhwuaGVkZGxlLnYxLkdldFZlcnNpb25SZXF1ZXN0Gh0uaGVkZGxlLnYxLkdldFZlcnNpb25SZXNwb25zZRJGCglMaXN0Tm9kZXMSGy5oZWRkbGUudjEuTGlzdE5vZGVzUmVxdWVzdBocLmhlZGRsZS52MS5MaXN0Tm9kZXNSZXNwb25zZRJJCgpMaXN0TW9kZWxzEhwuaGVkZGxlLnYxLkxpc3RNb2RlbHNSZXF1ZXN0Gh0uaGVkZGxlLnYxLkxpc3RNb2RlbHNSZXNwb25zZRJPCgxMaXN0UmVwbGljYXMSHi5oZWRkbGUudjEuTGlzdFJlcGxpY2FzUmVxdWVzdBofLmhlZGRsZS52MS5MaXN0UmVwbGljYXNSZXNwb25zZRJMCgtMaXN0Um91dGVycxIdLmhlZGRsZS52MS5MaXN0Um91dGVyc1JlcXVlc3QaHi5oZWRkbGUudjEuTGlzdFJvdXRlcnNSZXNwb25zZRJACgdFeHBsYWluEhkuaGVkZGxlLnYxLkV4cGxhaW5SZXF1ZXN0GhouaGVkZGxlLnYxLkV4cGxhaW5SZXNwb25zZRI9CgZDb3Jkb24SGC5oZWRkbGUudjEuQ29yZG9uUmVxdWVzdBoZLmhlZGRsZS52MS5Db3Jkb25SZXNwb25zZRJDCghVbmNvcmRvbhIaLmhlZGRsZS52MS5VbmNvcmRvblJlcXVlc3QaGy5oZWRkbGUudjEuVW5jb3Jkb25SZXNwb25zZRI6CgVEcmFpbhIXLmhlZGRsZS52MS5EcmFpblJlcXVlc3QaGC5oZWRkbGUudjEuRHJhaW5SZXNwb25zZRJGCglMYWJlbE5vZGUSGy5oZWRkbGUudjEuTGFiZWxOb2RlUmVxdWVzdBocLmhlZGRsZS52MS5MYWJlbE5vZGVSZXNwb25zZRJJCgpGb3JnZXROb2RlEhwuaGVkZGxlLnYxLkZvcmdldE5vZGVSZXF1ZXN0Gh0uaGVkZGxlLnYxLkZvcmdldE5vZGVSZXNwb25zZRJJCgpQYXVzZU1vZGVsEhwuaGVkZGxlLnYxLlBhdXNlTW9kZWxSZXF1ZXN0Gh0uaGVkZGxlLnYxLlBhdXNlTW9kZWxSZXNwb25zZRJMCgtSZXN1bWVNb2RlbBIdLmhlZGRsZS52MS5SZXN1bWVNb2RlbFJlcXVlc3QaHi5oZWRkbGUudjEuUmVzdW1lTW9kZWxSZXNwb25zZRJJCgpTY2FsZU1vZGVsEhwuaGVkZGxlLnYxLlNjYWxlTW9kZWxSZXF1ZXN0Gh0uaGVkZGxlLnYxLlNjYWxlTW9kZWxSZXNwb25zZRJJCgpDbGVhclNjYWxlEhwuaGVkZGxlLnYxLkNsZWFyU2NhbGVSZXF1ZXN0Gh0uaGVkZGxlLnYxLkNsZWFyU2NhbGVSZXNwb25zZRJJCgpSZXRyeU1vZGVsEhwuaGVkZGxlLnYxLlJldHJ5TW9kZWxSZXF1ZXN0Gh0uaGVkZGxlLnYxLlJldHJ5TW9kZWxSZXNwb25zZRJVCg5SZXN0YXJ0UmVwbGljYRIgLmhlZGRsZS52MS5SZXN0YXJ0UmVwbGljYVJlcXVlc3QaIS5oZWRkbGUudjEuUmVzdGFydFJlcGxpY2FSZXNwb25zZRJMCgtTdG9wUmVwbGljYRIdLmhlZGRsZS52MS5TdG9wUmVwbGljYVJlcXVlc3QaHi5oZWRkbGUudjEuU3RvcFJlcGxpY2FSZXNwb25zZRJSCg1MaXN0RGVjaXNpb25zEh8uaGVkZGxlLnYxLkxpc3REZWNpc2lvbnNSZXF1ZXN0GiAuaGVkZGxlLnYxLkxpc3REZWNpc2lvbnNSZXNwb25zZRJGCglMaXN0QXVkaXQSGy5oZWRkbGUudjEuTGlzdEF1ZGl0UmVxdWVzdBocLmhlZGRsZS52MS5MaXN0QXVkaXRSZXNwb25zZRJJCgpHZXRDYXRhbG9nEhwuaGVkZGxlLnYxLkdldENhdGFsb2dSZXF1ZXN0Gh0uaGVkZGxlLnYxLkdldENhdGFsb2dSZXNwb25zZRJMCgtQbGFuQ2F0YWxvZxIdLmhlZGRsZS52MS5QbGFuQ2F0YWxvZ1JlcXVlc3QaHi5oZWRkbGUudjEuUGxhbkNhdGFsb2dSZXNwb25zZRJPCgxBcHBseUNhdGFsb2cSHi5oZWRkbGUudjEuQXBwbHlDYXRhbG9nUmVxdWVzdBofLmhlZGRsZS52MS5BcHBseUNhdGFsb2dSZXNwb25zZRJFCghSZWFkTG9ncxIaLmhlZGRsZS52MS5SZWFkTG9nc1JlcXVlc3QaGy5oZWRkbGUudjEuUmVhZExvZ3NSZXNwb25zZTABYgZwcm90bzM", [file_heddle_v1_attach, file_heddle_v1_types]);
+  fileDesc("ChVoZWRkbGUvdjEvYWRtaW4ucHJvdG8SCWhlZGRsZS52MSITChFHZXRWZXJzaW9uUmVxdWVzdCKsAQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDAoEdGVybRgCIAEoBBIPCgdjbHVzdGVyGAMgASgJEg8KB3NldHRsZWQYBCABKAgSDAoEbmFtZRgFIAEoCRIPCgdsZWFkaW5nGAYgASgIEg4KBmxlYWRlchgHIAEoCRIWCg5sZWFkZXJfYWRkcmVzcxgIIAEoCRIOCgZ1bnN1cmUYCSABKAkiEgoQTGlzdE5vZGVzUmVxdWVzdCI3ChFMaXN0Tm9kZXNSZXNwb25zZRIiCgVub2RlcxgBIAMoCzITLmhlZGRsZS52MS5Ob2RlVmlldyKVBAoITm9kZVZpZXcSDAoEbmFtZRgBIAEoCRIjCgVzdGF0ZRgCIAEoDjIULmhlZGRsZS52MS5Ob2RlU3RhdGUSDwoHYWRkcmVzcxgDIAEoCRIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEicKCWludmVudG9yeRgFIAEoCzIULmhlZGRsZS52MS5JbnZlbnRvcnkSEQoJdXNlZF9ncHVzGAYgAygNEhMKC3JlcGxpY2FfaWRzGAcgAygJEhkKDGxhc3Rfc2Vlbl9tcxgIIAEoBEgAiAEBEhAKCGNvcmRvbmVkGAkgASgIEhAKCGRyYWluaW5nGAogASgIEhIKCmRlY2lkZWRfYnkYCyABKAkSFwoPZGVjaXNpb25fcmVhc29uGAwgASgJEkAKD29wZXJhdG9yX2xhYmVscxgNIAMoCzInLmhlZGRsZS52MS5Ob2RlVmlldy5PcGVyYXRvckxhYmVsc0VudHJ5EiIKFWNlcnRpZmljYXRlX2RheXNfbGVmdBgOIAEoDUgBiAEBEikKCGF0dGFjaGVkGA8gASgLMhcuaGVkZGxlLnYxLkF0dGFjaGVkVmlldxo1ChNPcGVyYXRvckxhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDwoNX2xhc3Rfc2Vlbl9tc0IYChZfY2VydGlmaWNhdGVfZGF5c19sZWZ0IhMKEUxpc3RNb2RlbHNSZXF1ZXN0IjoKEkxpc3RNb2RlbHNSZXNwb25zZRIkCgZtb2RlbHMYASADKAsyFC5oZWRkbGUudjEuTW9kZWxWaWV3IpQDCglNb2RlbFZpZXcSDAoEbmFtZRgBIAEoCRIPCgdhbGlhc2VzGAIgAygJEhQKDG1pbl9yZXBsaWNhcxgDIAEoDRIUCgxtYXhfcmVwbGljYXMYBCABKA0SGAoQZGVzaXJlZF9yZXBsaWNhcxgFIAEoDRIWCg5yZWFkeV9yZXBsaWNhcxgGIAEoDRIZChFzdGFydGluZ19yZXBsaWNhcxgHIAEoDRIZChFkcmFpbmluZ19yZXBsaWNhcxgIIAEoDRIVCg1mYWlsZWRfc3RhcnRzGAkgASgNEhcKCmJhY2tvZmZfbXMYCiABKA1IAIgBARIOCgZyZWFzb24YCyABKAkSFwoPdW5zYWZlX3Byb2ZpbGVzGAwgAygJEhQKDHNjYWxlX3JlYXNvbhgNIAEoCRIaCg1oZWxkX3JlcGxpY2FzGA4gASgNSAGIAQESDgoGcGF1c2VkGA8gASgIEhgKEGF0dGFjaGVkX2VuZ2luZXMYECABKA1CDQoLX2JhY2tvZmZfbXNCEAoOX2hlbGRfcmVwbGljYXMiJAoTTGlzdFJlcGxpY2FzUmVxdWVzdBINCgVtb2RlbBgBIAEoCSJAChRMaXN0UmVwbGljYXNSZXNwb25zZRIoCghyZXBsaWNhcxgBIAMoCzIWLmhlZGRsZS52MS5SZXBsaWNhVmlldyK2AgoLUmVwbGljYVZpZXcSEgoKcmVwbGljYV9pZBgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdwcm9maWxlGAMgASgJEiYKBXN0YXRlGAQgASgOMhcuaGVkZGxlLnYxLlJlcGxpY2FTdGF0ZRIOCgZyZWFzb24YBSABKAkSDwoHYWRkcmVzcxgGIAEoCRIkCgZzaGFyZHMYByADKAsyFC5oZWRkbGUudjEuU2hhcmRWaWV3EhMKC2luX3N0YXRlX21zGAggASgEEhYKCWluX2ZsaWdodBgJIAEoDUgAiAEBEg4KBmVuZ2luZRgKIAEoCRIOCgZmYWJyaWMYCyABKAkSKQoIYXR0YWNoZWQYDCABKAsyFy5oZWRkbGUudjEuQXR0YWNoZWRWaWV3QgwKCl9pbl9mbGlnaHQi7QEKCVNoYXJkVmlldxIQCghzaGFyZF9pZBgBIAEoCRIMCgRub2RlGAIgASgJEgwKBHJhbmsYAyABKA0SJAoFc3RhdGUYBCABKA4yFS5oZWRkbGUudjEuU2hhcmRTdGF0ZRIMCgRncHVzGAUgAygNEh8KBGhjYXMYBiADKAsyES5oZWRkbGUudjEuSGNhUmVmEhAKA3BpZBgHIAEoDUgAiAEBEg4KBnJlYXNvbhgIIAEoCRIPCgdtZXNzYWdlGAkgASgJEhAKCGxvZ190YWlsGAogAygJEhAKCHByb2dyZXNzGAsgASgJQgYKBF9waWQiFAoSTGlzdFJvdXRlcnNSZXF1ZXN0Ij0KE0xpc3RSb3V0ZXJzUmVzcG9uc2USJgoHcm91dGVycxgBIAMoCzIVLmhlZGRsZS52MS5Sb3V0ZXJWaWV3IuwBCgpSb3V0ZXJWaWV3EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIkCgdhcHBsaWVkGAMgASgLMhMuaGVkZGxlLnYxLlJldmlzaW9uEg8KB2N1cnJlbnQYBCABKAgSDgoGbGVhc2VkGAUgASgIEhYKDmxhc3RfcmVwb3J0X21zGAYgASgEEhEKCWluX2ZsaWdodBgHIAEoDRIPCgd3YWl0aW5nGAggASgNEiIKFWNlcnRpZmljYXRlX2RheXNfbGVmdBgJIAEoDUgAiAEBQhgKFl9jZXJ0aWZpY2F0ZV9kYXlzX2xlZnQiHwoORXhwbGFpblJlcXVlc3QSDQoFbW9kZWwYASABKAki7wEKD0V4cGxhaW5SZXNwb25zZRINCgVtb2RlbBgBIAEoCRIPCgdzdW1tYXJ5GAIgASgJEiwKCnBsYWNlbWVudHMYAyADKAsyGC5oZWRkbGUudjEuUGxhY2VtZW50VmlldxIsCgpyZWplY3Rpb25zGAQgAygLMhguaGVkZGxlLnYxLlJlamVjdGlvblZpZXcSHAoPbGFzdF9hdHRlbXB0X21zGAUgASgESACIAQESGAoQZGVzaXJlZF9yZXBsaWNhcxgGIAEoDRIUCgxzY2FsZV9yZWFzb24YByABKAlCEgoQX2xhc3RfYXR0ZW1wdF9tcyK3AQoNUGxhY2VtZW50VmlldxISCgpyZXBsaWNhX2lkGAEgASgJEg8KB3Byb2ZpbGUYAiABKAkSDQoFbm9kZXMYAyADKAkSNAoGc2NvcmVzGAQgAygLMiQuaGVkZGxlLnYxLlBsYWNlbWVudFZpZXcuU2NvcmVzRW50cnkSDQoFbm90ZXMYBSADKAkaLQoLU2NvcmVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASJOCg1SZWplY3Rpb25WaWV3Eg8KB3Byb2ZpbGUYASABKAkSDAoEbm9kZRgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGZGV0YWlsGAQgASgJIi0KDUNvcmRvblJlcXVlc3QSDAoEbm9kZRgBIAEoCRIOCgZyZWFzb24YAiABKAkiMwoOQ29yZG9uUmVzcG9uc2USIQoEbm9kZRgBIAEoCzITLmhlZGRsZS52MS5Ob2RlVmlldyIfCg9VbmNvcmRvblJlcXVlc3QSDAoEbm9kZRgBIAEoCSI1ChBVbmNvcmRvblJlc3BvbnNlEiEKBG5vZGUYASABKAsyEy5oZWRkbGUudjEuTm9kZVZpZXciLAoMRHJhaW5SZXF1ZXN0EgwKBG5vZGUYASABKAkSDgoGcmVhc29uGAIgASgJIjIKDURyYWluUmVzcG9uc2USIQoEbm9kZRgBIAEoCzITLmhlZGRsZS52MS5Ob2RlVmlldyIjChNGb3Jlc2VlRHJhaW5SZXF1ZXN0EgwKBG5vZGUYASABKAkiPAoURm9yZXNlZURyYWluUmVzcG9uc2USJAoEcGxhbhgBIAEoCzIWLmhlZGRsZS52MS5DYXRhbG9nUGxhbiKPAQoQTGFiZWxOb2RlUmVxdWVzdBIMCgRub2RlGAEgASgJEjEKA3NldBgCIAMoCzIkLmhlZGRsZS52MS5MYWJlbE5vZGVSZXF1ZXN0LlNldEVudHJ5Eg4KBnJlbW92ZRgDIAMoCRoqCghTZXRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjYKEUxhYmVsTm9kZVJlc3BvbnNlEiEKBG5vZGUYASABKAsyEy5oZWRkbGUudjEuTm9kZVZpZXciIQoRRm9yZ2V0Tm9kZVJlcXVlc3QSDAoEbm9kZRgBIAEoCSIpChJGb3JnZXROb2RlUmVzcG9uc2USEwoLcmVwbGljYV9pZHMYASADKAkiMgoRUGF1c2VNb2RlbFJlcXVlc3QSDQoFbW9kZWwYASABKAkSDgoGcmVhc29uGAIgASgJIjkKElBhdXNlTW9kZWxSZXNwb25zZRIjCgVtb2RlbBgBIAEoCzIULmhlZGRsZS52MS5Nb2RlbFZpZXciIwoSUmVzdW1lTW9kZWxSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJIjoKE1Jlc3VtZU1vZGVsUmVzcG9uc2USIwoFbW9kZWwYASABKAsyFC5oZWRkbGUudjEuTW9kZWxWaWV3IkQKEVNjYWxlTW9kZWxSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEhAKCHJlcGxpY2FzGAIgASgNEg4KBnJlYXNvbhgDIAEoCSI5ChJTY2FsZU1vZGVsUmVzcG9uc2USIwoFbW9kZWwYASABKAsyFC5oZWRkbGUudjEuTW9kZWxWaWV3IiIKEUNsZWFyU2NhbGVSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJIjkKEkNsZWFyU2NhbGVSZXNwb25zZRIjCgVtb2RlbBgBIAEoCzIULmhlZGRsZS52MS5Nb2RlbFZpZXciIgoRUmV0cnlNb2RlbFJlcXVlc3QSDQoFbW9kZWwYASABKAkiOQoSUmV0cnlNb2RlbFJlc3BvbnNlEiMKBW1vZGVsGAEgASgLMhQuaGVkZGxlLnYxLk1vZGVsVmlldyI7ChVSZXN0YXJ0UmVwbGljYVJlcXVlc3QSEgoKcmVwbGljYV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiQQoWUmVzdGFydFJlcGxpY2FSZXNwb25zZRInCgdyZXBsaWNhGAEgASgLMhYuaGVkZGxlLnYxLlJlcGxpY2FWaWV3IkkKElN0b3BSZXBsaWNhUmVxdWVzdBISCgpyZXBsaWNhX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIPCgdhdF9vbmNlGAMgASgIIj4KE1N0b3BSZXBsaWNhUmVzcG9uc2USJwoHcmVwbGljYRgBIAEoCzIWLmhlZGRsZS52MS5SZXBsaWNhVmlldyIWChRMaXN0RGVjaXNpb25zUmVxdWVzdCJDChVMaXN0RGVjaXNpb25zUmVzcG9uc2USKgoJZGVjaXNpb25zGAEgAygLMhcuaGVkZGxlLnYxLkRlY2lzaW9uVmlldyKSAQoMRGVjaXNpb25WaWV3EgwKBGtpbmQYASABKAkSDwoHc3ViamVjdBgCIAEoCRINCgV2YWx1ZRgDIAEoCRIKCgJieRgEIAEoCRIOCgZyZWFzb24YBSABKAkSFwoKZGVjaWRlZF9tcxgGIAEoBEgAiAEBEhAKCG9ycGhhbmVkGAcgASgIQg0KC19kZWNpZGVkX21zIiEKEExpc3RBdWRpdFJlcXVlc3QSDQoFbGltaXQYASABKA0iPAoRTGlzdEF1ZGl0UmVzcG9uc2USJwoHcmVjb3JkcxgBIAMoCzIWLmhlZGRsZS52MS5BdWRpdFJlY29yZCJ4CgtBdWRpdFJlY29yZBINCgVhdF9tcxgBIAEoBBIKCgJieRgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDwoHc3ViamVjdBgEIAEoCRIOCgZyZWFzb24YBSABKAkSDgoGYmVmb3JlGAYgASgJEg0KBWFmdGVyGAcgASgJIo4BCg9SZWFkTG9nc1JlcXVlc3QSFAoKcmVwbGljYV9pZBgBIAEoCUgAEhIKCHNoYXJkX2lkGAIgASgJSAASDgoEbm9kZRgDIAEoCUgAEhIKCnRhaWxfbGluZXMYBCABKA0SDgoGZm9sbG93GAUgASgIEhMKC25vZGVfc291cmNlGAYgASgJQggKBnNvdXJjZSI1ChBSZWFkTG9nc1Jlc3BvbnNlEiEKBWxpbmVzGAEgAygLMhIuaGVkZGxlLnYxLkxvZ0xpbmUiJwoHTG9nTGluZRIOCgZzb3VyY2UYASABKAkSDAoEdGV4dBgCIAEoCSIhChFHZXRDYXRhbG9nUmVxdWVzdBIMCgR0ZXh0GAEgASgIInsKEkdldENhdGFsb2dSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoBBIOCgZtb2RlbHMYAiABKA0SDAoEdGV4dBgDIAEoCRIMCgRmaWxlGAQgASgJEhIKCmZpbGVfc3RhdGUYBSABKAkSEwoLZmlsZV9kZXRhaWwYBiABKAkiMAoSUGxhbkNhdGFsb2dSZXF1ZXN0EgwKBHRleHQYASABKAkSDAoEZmlsZRgCIAEoCSI7ChNQbGFuQ2F0YWxvZ1Jlc3BvbnNlEiQKBHBsYW4YASABKAsyFi5oZWRkbGUudjEuQ2F0YWxvZ1BsYW4ilgIKC0NhdGFsb2dQbGFuEicKB2NoYW5nZXMYASADKAsyFi5oZWRkbGUudjEuTW9kZWxDaGFuZ2USKQoGc3RhcnRzGAIgAygLMhkuaGVkZGxlLnYxLlBsYW5uZWRSZXBsaWNhEigKBXN0b3BzGAMgAygLMhkuaGVkZGxlLnYxLlBsYW5uZWRSZXBsaWNhEgwKBGtlcHQYBCABKA0SKwoJc2hvcnRhZ2VzGAUgAygLMhguaGVkZGxlLnYxLk1vZGVsU2hvcnRhZ2USEwoLd2FpdF9yZWFzb24YBiABKAkSEwoLd2FpdF9kZXRhaWwYByABKAkSEgoKaW5jb21wbGV0ZRgIIAEoCBIQCghyZXZpc2lvbhgJIAEoBCI5CgtNb2RlbENoYW5nZRINCgVtb2RlbBgBIAEoCRIMCgRraW5kGAIgASgJEg0KBXBhcnRzGAMgAygJInUKDlBsYW5uZWRSZXBsaWNhEg0KBW1vZGVsGAEgASgJEg8KB3Byb2ZpbGUYAiABKAkSDQoFbm9kZXMYAyADKAkSEgoKcmVwbGljYV9pZBgEIAEoCRIOCgZyZWFzb24YBSABKAkSEAoIcmVwbGFjZXMYBiABKAkiTwoNTW9kZWxTaG9ydGFnZRINCgVtb2RlbBgBIAEoCRIOCgZ3YW50ZWQYAiABKA0SDwoHcnVubmluZxgDIAEoDRIOCgZkZXRhaWwYBCABKAkiPgoTQXBwbHlDYXRhbG9nUmVxdWVzdBIMCgR0ZXh0GAEgASgJEgwKBGZpbGUYAiABKAkSCwoDeWVzGAMgASgIImMKFEFwcGx5Q2F0YWxvZ1Jlc3BvbnNlEg8KB2FwcGxpZWQYASABKAgSEAoIcmV2aXNpb24YAiABKAQSEwoLd2FpdF9yZWFzb24YAyABKAkSEwoLd2FpdF9kZXRhaWwYBCABKAky3Q4KDEFkbWluU2VydmljZRJJCgpHZXRWZXJzaW9uEhwuaGVkZGxlLnYxLkdldFZlcnNpb25SZXF1ZXN0Gh0uaGVkZGxlLnYxLkdldFZlcnNpb25SZXNwb25zZRJGCglMaXN0Tm9kZXMSGy5oZWRkbGUudjEuTGlzdE5vZGVzUmVxdWVzdBocLmhlZGRsZS52MS5MaXN0Tm9kZXNSZXNwb25zZRJJCgpMaXN0TW9kZWxzEhwuaGVkZGxlLnYxLkxpc3RNb2RlbHNSZXF1ZXN0Gh0uaGVkZGxlLnYxLkxpc3RNb2RlbHNSZXNwb25zZRJPCgxMaXN0UmVwbGljYXMSHi5oZWRkbGUudjEuTGlzdFJlcGxpY2FzUmVxdWVzdBofLmhlZGRsZS52MS5MaXN0UmVwbGljYXNSZXNwb25zZRJMCgtMaXN0Um91dGVycxIdLmhlZGRsZS52MS5MaXN0Um91dGVyc1JlcXVlc3QaHi5oZWRkbGUudjEuTGlzdFJvdXRlcnNSZXNwb25zZRJACgdFeHBsYWluEhkuaGVkZGxlLnYxLkV4cGxhaW5SZXF1ZXN0GhouaGVkZGxlLnYxLkV4cGxhaW5SZXNwb25zZRI9CgZDb3Jkb24SGC5oZWRkbGUudjEuQ29yZG9uUmVxdWVzdBoZLmhlZGRsZS52MS5Db3Jkb25SZXNwb25zZRJDCghVbmNvcmRvbhIaLmhlZGRsZS52MS5VbmNvcmRvblJlcXVlc3QaGy5oZWRkbGUudjEuVW5jb3Jkb25SZXNwb25zZRI6CgVEcmFpbhIXLmhlZGRsZS52MS5EcmFpblJlcXVlc3QaGC5oZWRkbGUudjEuRHJhaW5SZXNwb25zZRJPCgxGb3Jlc2VlRHJhaW4SHi5oZWRkbGUudjEuRm9yZXNlZURyYWluUmVxdWVzdBofLmhlZGRsZS52MS5Gb3Jlc2VlRHJhaW5SZXNwb25zZRJGCglMYWJlbE5vZGUSGy5oZWRkbGUudjEuTGFiZWxOb2RlUmVxdWVzdBocLmhlZGRsZS52MS5MYWJlbE5vZGVSZXNwb25zZRJJCgpGb3JnZXROb2RlEhwuaGVkZGxlLnYxLkZvcmdldE5vZGVSZXF1ZXN0Gh0uaGVkZGxlLnYxLkZvcmdldE5vZGVSZXNwb25zZRJJCgpQYXVzZU1vZGVsEhwuaGVkZGxlLnYxLlBhdXNlTW9kZWxSZXF1ZXN0Gh0uaGVkZGxlLnYxLlBhdXNlTW9kZWxSZXNwb25zZRJMCgtSZXN1bWVNb2RlbBIdLmhlZGRsZS52MS5SZXN1bWVNb2RlbFJlcXVlc3QaHi5oZWRkbGUudjEuUmVzdW1lTW9kZWxSZXNwb25zZRJJCgpTY2FsZU1vZGVsEhwuaGVkZGxlLnYxLlNjYWxlTW9kZWxSZXF1ZXN0Gh0uaGVkZGxlLnYxLlNjYWxlTW9kZWxSZXNwb25zZRJJCgpDbGVhclNjYWxlEhwuaGVkZGxlLnYxLkNsZWFyU2NhbGVSZXF1ZXN0Gh0uaGVkZGxlLnYxLkNsZWFyU2NhbGVSZXNwb25zZRJJCgpSZXRyeU1vZGVsEhwuaGVkZGxlLnYxLlJldHJ5TW9kZWxSZXF1ZXN0Gh0uaGVkZGxlLnYxLlJldHJ5TW9kZWxSZXNwb25zZRJVCg5SZXN0YXJ0UmVwbGljYRIgLmhlZGRsZS52MS5SZXN0YXJ0UmVwbGljYVJlcXVlc3QaIS5oZWRkbGUudjEuUmVzdGFydFJlcGxpY2FSZXNwb25zZRJMCgtTdG9wUmVwbGljYRIdLmhlZGRsZS52MS5TdG9wUmVwbGljYVJlcXVlc3QaHi5oZWRkbGUudjEuU3RvcFJlcGxpY2FSZXNwb25zZRJSCg1MaXN0RGVjaXNpb25zEh8uaGVkZGxlLnYxLkxpc3REZWNpc2lvbnNSZXF1ZXN0GiAuaGVkZGxlLnYxLkxpc3REZWNpc2lvbnNSZXNwb25zZRJGCglMaXN0QXVkaXQSGy5oZWRkbGUudjEuTGlzdEF1ZGl0UmVxdWVzdBocLmhlZGRsZS52MS5MaXN0QXVkaXRSZXNwb25zZRJJCgpHZXRDYXRhbG9nEhwuaGVkZGxlLnYxLkdldENhdGFsb2dSZXF1ZXN0Gh0uaGVkZGxlLnYxLkdldENhdGFsb2dSZXNwb25zZRJMCgtQbGFuQ2F0YWxvZxIdLmhlZGRsZS52MS5QbGFuQ2F0YWxvZ1JlcXVlc3QaHi5oZWRkbGUudjEuUGxhbkNhdGFsb2dSZXNwb25zZRJPCgxBcHBseUNhdGFsb2cSHi5oZWRkbGUudjEuQXBwbHlDYXRhbG9nUmVxdWVzdBofLmhlZGRsZS52MS5BcHBseUNhdGFsb2dSZXNwb25zZRJFCghSZWFkTG9ncxIaLmhlZGRsZS52MS5SZWFkTG9nc1JlcXVlc3QaGy5oZWRkbGUudjEuUmVhZExvZ3NSZXNwb25zZTABYgZwcm90bzM", [file_heddle_v1_attach, file_heddle_v1_types]);
 
 /**
  * @generated from message heddle.v1.GetVersionRequest
@@ -891,6 +891,42 @@ export const DrainResponseSchema: GenMessage<DrainResponse> = /*@__PURE__*/
   messageDesc(file_heddle_v1_admin, 24);
 
 /**
+ * @generated from message heddle.v1.ForeseeDrainRequest
+ */
+export type ForeseeDrainRequest = Message<"heddle.v1.ForeseeDrainRequest"> & {
+  /**
+   * @generated from field: string node = 1;
+   */
+  node: string;
+};
+
+/**
+ * Describes the message heddle.v1.ForeseeDrainRequest.
+ * Use `create(ForeseeDrainRequestSchema)` to create a new message.
+ */
+export const ForeseeDrainRequestSchema: GenMessage<ForeseeDrainRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 25);
+
+/**
+ * @generated from message heddle.v1.ForeseeDrainResponse
+ */
+export type ForeseeDrainResponse = Message<"heddle.v1.ForeseeDrainResponse"> & {
+  /**
+   * Without changes of models.
+   *
+   * @generated from field: heddle.v1.CatalogPlan plan = 1;
+   */
+  plan?: CatalogPlan | undefined;
+};
+
+/**
+ * Describes the message heddle.v1.ForeseeDrainResponse.
+ * Use `create(ForeseeDrainResponseSchema)` to create a new message.
+ */
+export const ForeseeDrainResponseSchema: GenMessage<ForeseeDrainResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_admin, 26);
+
+/**
  * @generated from message heddle.v1.LabelNodeRequest
  */
 export type LabelNodeRequest = Message<"heddle.v1.LabelNodeRequest"> & {
@@ -917,7 +953,7 @@ export type LabelNodeRequest = Message<"heddle.v1.LabelNodeRequest"> & {
  * Use `create(LabelNodeRequestSchema)` to create a new message.
  */
 export const LabelNodeRequestSchema: GenMessage<LabelNodeRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 25);
+  messageDesc(file_heddle_v1_admin, 27);
 
 /**
  * @generated from message heddle.v1.LabelNodeResponse
@@ -934,7 +970,7 @@ export type LabelNodeResponse = Message<"heddle.v1.LabelNodeResponse"> & {
  * Use `create(LabelNodeResponseSchema)` to create a new message.
  */
 export const LabelNodeResponseSchema: GenMessage<LabelNodeResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 26);
+  messageDesc(file_heddle_v1_admin, 28);
 
 /**
  * @generated from message heddle.v1.ForgetNodeRequest
@@ -951,7 +987,7 @@ export type ForgetNodeRequest = Message<"heddle.v1.ForgetNodeRequest"> & {
  * Use `create(ForgetNodeRequestSchema)` to create a new message.
  */
 export const ForgetNodeRequestSchema: GenMessage<ForgetNodeRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 27);
+  messageDesc(file_heddle_v1_admin, 29);
 
 /**
  * @generated from message heddle.v1.ForgetNodeResponse
@@ -970,7 +1006,7 @@ export type ForgetNodeResponse = Message<"heddle.v1.ForgetNodeResponse"> & {
  * Use `create(ForgetNodeResponseSchema)` to create a new message.
  */
 export const ForgetNodeResponseSchema: GenMessage<ForgetNodeResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 28);
+  messageDesc(file_heddle_v1_admin, 30);
 
 /**
  * @generated from message heddle.v1.PauseModelRequest
@@ -994,7 +1030,7 @@ export type PauseModelRequest = Message<"heddle.v1.PauseModelRequest"> & {
  * Use `create(PauseModelRequestSchema)` to create a new message.
  */
 export const PauseModelRequestSchema: GenMessage<PauseModelRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 29);
+  messageDesc(file_heddle_v1_admin, 31);
 
 /**
  * @generated from message heddle.v1.PauseModelResponse
@@ -1011,7 +1047,7 @@ export type PauseModelResponse = Message<"heddle.v1.PauseModelResponse"> & {
  * Use `create(PauseModelResponseSchema)` to create a new message.
  */
 export const PauseModelResponseSchema: GenMessage<PauseModelResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 30);
+  messageDesc(file_heddle_v1_admin, 32);
 
 /**
  * @generated from message heddle.v1.ResumeModelRequest
@@ -1028,7 +1064,7 @@ export type ResumeModelRequest = Message<"heddle.v1.ResumeModelRequest"> & {
  * Use `create(ResumeModelRequestSchema)` to create a new message.
  */
 export const ResumeModelRequestSchema: GenMessage<ResumeModelRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 31);
+  messageDesc(file_heddle_v1_admin, 33);
 
 /**
  * @generated from message heddle.v1.ResumeModelResponse
@@ -1045,7 +1081,7 @@ export type ResumeModelResponse = Message<"heddle.v1.ResumeModelResponse"> & {
  * Use `create(ResumeModelResponseSchema)` to create a new message.
  */
 export const ResumeModelResponseSchema: GenMessage<ResumeModelResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 32);
+  messageDesc(file_heddle_v1_admin, 34);
 
 /**
  * @generated from message heddle.v1.ScaleModelRequest
@@ -1072,7 +1108,7 @@ export type ScaleModelRequest = Message<"heddle.v1.ScaleModelRequest"> & {
  * Use `create(ScaleModelRequestSchema)` to create a new message.
  */
 export const ScaleModelRequestSchema: GenMessage<ScaleModelRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 33);
+  messageDesc(file_heddle_v1_admin, 35);
 
 /**
  * @generated from message heddle.v1.ScaleModelResponse
@@ -1089,7 +1125,7 @@ export type ScaleModelResponse = Message<"heddle.v1.ScaleModelResponse"> & {
  * Use `create(ScaleModelResponseSchema)` to create a new message.
  */
 export const ScaleModelResponseSchema: GenMessage<ScaleModelResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 34);
+  messageDesc(file_heddle_v1_admin, 36);
 
 /**
  * @generated from message heddle.v1.ClearScaleRequest
@@ -1106,7 +1142,7 @@ export type ClearScaleRequest = Message<"heddle.v1.ClearScaleRequest"> & {
  * Use `create(ClearScaleRequestSchema)` to create a new message.
  */
 export const ClearScaleRequestSchema: GenMessage<ClearScaleRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 35);
+  messageDesc(file_heddle_v1_admin, 37);
 
 /**
  * @generated from message heddle.v1.ClearScaleResponse
@@ -1123,7 +1159,7 @@ export type ClearScaleResponse = Message<"heddle.v1.ClearScaleResponse"> & {
  * Use `create(ClearScaleResponseSchema)` to create a new message.
  */
 export const ClearScaleResponseSchema: GenMessage<ClearScaleResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 36);
+  messageDesc(file_heddle_v1_admin, 38);
 
 /**
  * @generated from message heddle.v1.RetryModelRequest
@@ -1140,7 +1176,7 @@ export type RetryModelRequest = Message<"heddle.v1.RetryModelRequest"> & {
  * Use `create(RetryModelRequestSchema)` to create a new message.
  */
 export const RetryModelRequestSchema: GenMessage<RetryModelRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 37);
+  messageDesc(file_heddle_v1_admin, 39);
 
 /**
  * @generated from message heddle.v1.RetryModelResponse
@@ -1157,7 +1193,7 @@ export type RetryModelResponse = Message<"heddle.v1.RetryModelResponse"> & {
  * Use `create(RetryModelResponseSchema)` to create a new message.
  */
 export const RetryModelResponseSchema: GenMessage<RetryModelResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 38);
+  messageDesc(file_heddle_v1_admin, 40);
 
 /**
  * @generated from message heddle.v1.RestartReplicaRequest
@@ -1179,7 +1215,7 @@ export type RestartReplicaRequest = Message<"heddle.v1.RestartReplicaRequest"> &
  * Use `create(RestartReplicaRequestSchema)` to create a new message.
  */
 export const RestartReplicaRequestSchema: GenMessage<RestartReplicaRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 39);
+  messageDesc(file_heddle_v1_admin, 41);
 
 /**
  * @generated from message heddle.v1.RestartReplicaResponse
@@ -1196,7 +1232,7 @@ export type RestartReplicaResponse = Message<"heddle.v1.RestartReplicaResponse">
  * Use `create(RestartReplicaResponseSchema)` to create a new message.
  */
 export const RestartReplicaResponseSchema: GenMessage<RestartReplicaResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 40);
+  messageDesc(file_heddle_v1_admin, 42);
 
 /**
  * @generated from message heddle.v1.StopReplicaRequest
@@ -1225,7 +1261,7 @@ export type StopReplicaRequest = Message<"heddle.v1.StopReplicaRequest"> & {
  * Use `create(StopReplicaRequestSchema)` to create a new message.
  */
 export const StopReplicaRequestSchema: GenMessage<StopReplicaRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 41);
+  messageDesc(file_heddle_v1_admin, 43);
 
 /**
  * @generated from message heddle.v1.StopReplicaResponse
@@ -1242,7 +1278,7 @@ export type StopReplicaResponse = Message<"heddle.v1.StopReplicaResponse"> & {
  * Use `create(StopReplicaResponseSchema)` to create a new message.
  */
 export const StopReplicaResponseSchema: GenMessage<StopReplicaResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 42);
+  messageDesc(file_heddle_v1_admin, 44);
 
 /**
  * @generated from message heddle.v1.ListDecisionsRequest
@@ -1255,7 +1291,7 @@ export type ListDecisionsRequest = Message<"heddle.v1.ListDecisionsRequest"> & {
  * Use `create(ListDecisionsRequestSchema)` to create a new message.
  */
 export const ListDecisionsRequestSchema: GenMessage<ListDecisionsRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 43);
+  messageDesc(file_heddle_v1_admin, 45);
 
 /**
  * @generated from message heddle.v1.ListDecisionsResponse
@@ -1272,7 +1308,7 @@ export type ListDecisionsResponse = Message<"heddle.v1.ListDecisionsResponse"> &
  * Use `create(ListDecisionsResponseSchema)` to create a new message.
  */
 export const ListDecisionsResponseSchema: GenMessage<ListDecisionsResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 44);
+  messageDesc(file_heddle_v1_admin, 46);
 
 /**
  * What an operator decided and nobody has taken back, also about what is not there any more.
@@ -1333,7 +1369,7 @@ export type DecisionView = Message<"heddle.v1.DecisionView"> & {
  * Use `create(DecisionViewSchema)` to create a new message.
  */
 export const DecisionViewSchema: GenMessage<DecisionView> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 45);
+  messageDesc(file_heddle_v1_admin, 47);
 
 /**
  * @generated from message heddle.v1.ListAuditRequest
@@ -1352,7 +1388,7 @@ export type ListAuditRequest = Message<"heddle.v1.ListAuditRequest"> & {
  * Use `create(ListAuditRequestSchema)` to create a new message.
  */
 export const ListAuditRequestSchema: GenMessage<ListAuditRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 46);
+  messageDesc(file_heddle_v1_admin, 48);
 
 /**
  * @generated from message heddle.v1.ListAuditResponse
@@ -1371,7 +1407,7 @@ export type ListAuditResponse = Message<"heddle.v1.ListAuditResponse"> & {
  * Use `create(ListAuditResponseSchema)` to create a new message.
  */
 export const ListAuditResponseSchema: GenMessage<ListAuditResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 47);
+  messageDesc(file_heddle_v1_admin, 49);
 
 /**
  * @generated from message heddle.v1.AuditRecord
@@ -1424,7 +1460,7 @@ export type AuditRecord = Message<"heddle.v1.AuditRecord"> & {
  * Use `create(AuditRecordSchema)` to create a new message.
  */
 export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 48);
+  messageDesc(file_heddle_v1_admin, 50);
 
 /**
  * @generated from message heddle.v1.ReadLogsRequest
@@ -1476,7 +1512,7 @@ export type ReadLogsRequest = Message<"heddle.v1.ReadLogsRequest"> & {
  * Use `create(ReadLogsRequestSchema)` to create a new message.
  */
 export const ReadLogsRequestSchema: GenMessage<ReadLogsRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 49);
+  messageDesc(file_heddle_v1_admin, 51);
 
 /**
  * @generated from message heddle.v1.ReadLogsResponse
@@ -1493,7 +1529,7 @@ export type ReadLogsResponse = Message<"heddle.v1.ReadLogsResponse"> & {
  * Use `create(ReadLogsResponseSchema)` to create a new message.
  */
 export const ReadLogsResponseSchema: GenMessage<ReadLogsResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 50);
+  messageDesc(file_heddle_v1_admin, 52);
 
 /**
  * @generated from message heddle.v1.LogLine
@@ -1517,7 +1553,7 @@ export type LogLine = Message<"heddle.v1.LogLine"> & {
  * Use `create(LogLineSchema)` to create a new message.
  */
 export const LogLineSchema: GenMessage<LogLine> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 51);
+  messageDesc(file_heddle_v1_admin, 53);
 
 /**
  * @generated from message heddle.v1.GetCatalogRequest
@@ -1536,7 +1572,7 @@ export type GetCatalogRequest = Message<"heddle.v1.GetCatalogRequest"> & {
  * Use `create(GetCatalogRequestSchema)` to create a new message.
  */
 export const GetCatalogRequestSchema: GenMessage<GetCatalogRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 52);
+  messageDesc(file_heddle_v1_admin, 54);
 
 /**
  * @generated from message heddle.v1.GetCatalogResponse
@@ -1590,7 +1626,7 @@ export type GetCatalogResponse = Message<"heddle.v1.GetCatalogResponse"> & {
  * Use `create(GetCatalogResponseSchema)` to create a new message.
  */
 export const GetCatalogResponseSchema: GenMessage<GetCatalogResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 53);
+  messageDesc(file_heddle_v1_admin, 55);
 
 /**
  * @generated from message heddle.v1.PlanCatalogRequest
@@ -1616,7 +1652,7 @@ export type PlanCatalogRequest = Message<"heddle.v1.PlanCatalogRequest"> & {
  * Use `create(PlanCatalogRequestSchema)` to create a new message.
  */
 export const PlanCatalogRequestSchema: GenMessage<PlanCatalogRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 54);
+  messageDesc(file_heddle_v1_admin, 56);
 
 /**
  * @generated from message heddle.v1.PlanCatalogResponse
@@ -1633,7 +1669,7 @@ export type PlanCatalogResponse = Message<"heddle.v1.PlanCatalogResponse"> & {
  * Use `create(PlanCatalogResponseSchema)` to create a new message.
  */
 export const PlanCatalogResponseSchema: GenMessage<PlanCatalogResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 55);
+  messageDesc(file_heddle_v1_admin, 57);
 
 /**
  * What a catalog would come to, if every engine that is started comes up.
@@ -1702,7 +1738,7 @@ export type CatalogPlan = Message<"heddle.v1.CatalogPlan"> & {
  * Use `create(CatalogPlanSchema)` to create a new message.
  */
 export const CatalogPlanSchema: GenMessage<CatalogPlan> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 56);
+  messageDesc(file_heddle_v1_admin, 58);
 
 /**
  * How a model differs from what is acted on.
@@ -1735,7 +1771,7 @@ export type ModelChange = Message<"heddle.v1.ModelChange"> & {
  * Use `create(ModelChangeSchema)` to create a new message.
  */
 export const ModelChangeSchema: GenMessage<ModelChange> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 57);
+  messageDesc(file_heddle_v1_admin, 59);
 
 /**
  * @generated from message heddle.v1.PlannedReplica
@@ -1782,7 +1818,7 @@ export type PlannedReplica = Message<"heddle.v1.PlannedReplica"> & {
  * Use `create(PlannedReplicaSchema)` to create a new message.
  */
 export const PlannedReplicaSchema: GenMessage<PlannedReplica> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 58);
+  messageDesc(file_heddle_v1_admin, 60);
 
 /**
  * @generated from message heddle.v1.ModelShortage
@@ -1816,7 +1852,7 @@ export type ModelShortage = Message<"heddle.v1.ModelShortage"> & {
  * Use `create(ModelShortageSchema)` to create a new message.
  */
 export const ModelShortageSchema: GenMessage<ModelShortage> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 59);
+  messageDesc(file_heddle_v1_admin, 61);
 
 /**
  * @generated from message heddle.v1.ApplyCatalogRequest
@@ -1845,7 +1881,7 @@ export type ApplyCatalogRequest = Message<"heddle.v1.ApplyCatalogRequest"> & {
  * Use `create(ApplyCatalogRequestSchema)` to create a new message.
  */
 export const ApplyCatalogRequestSchema: GenMessage<ApplyCatalogRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 60);
+  messageDesc(file_heddle_v1_admin, 62);
 
 /**
  * @generated from message heddle.v1.ApplyCatalogResponse
@@ -1881,7 +1917,7 @@ export type ApplyCatalogResponse = Message<"heddle.v1.ApplyCatalogResponse"> & {
  * Use `create(ApplyCatalogResponseSchema)` to create a new message.
  */
 export const ApplyCatalogResponseSchema: GenMessage<ApplyCatalogResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_admin, 61);
+  messageDesc(file_heddle_v1_admin, 63);
 
 /**
  * Spoken by operators: ctl, the console and Ansible.
@@ -1968,6 +2004,16 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof DrainRequestSchema;
     output: typeof DrainResponseSchema;
+  },
+  /**
+   * What a drain would come to, without draining.
+   *
+   * @generated from rpc heddle.v1.AdminService.ForeseeDrain
+   */
+  foreseeDrain: {
+    methodKind: "unary";
+    input: typeof ForeseeDrainRequestSchema;
+    output: typeof ForeseeDrainResponseSchema;
   },
   /**
    * Puts labels on a node and takes them off; they win over the node's own.
