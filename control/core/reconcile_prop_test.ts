@@ -7,8 +7,8 @@ import { publish } from "./publish.ts";
 import { reconcile } from "./reconcile.ts";
 import { record } from "./deciding/record.ts";
 import { casesOf } from "./testing/random.ts";
-import { scenario } from "./testing/scenario.ts";
-import { trouble } from "./testing/trouble.ts";
+import { scenario } from "./testing/life/scenario.ts";
+import { trouble } from "./testing/life/trouble.ts";
 import type { World } from "./world.ts";
 
 /** A short life on a few nodes; one in twenty is long, on more of them. */

@@ -1,5 +1,5 @@
 /** Inside a copy with a mistake in it: mutant.ts INVARIANT RUNS NODES. Exits 0 when it was noticed. */
-import { liveThrough } from "../../control/core/testing/outcome.ts";
+import { liveThrough } from "../../control/core/testing/life/outcome.ts";
 import { say } from "../../tools/say.ts";
 
 const [invariant = "", runs = "", nodes = ""] = Deno.args;

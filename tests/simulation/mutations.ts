@@ -177,4 +177,23 @@ export const MUTATIONS: readonly Mutation[] = [
       put: "record.backoffUntil !== undefined && pass.now < 0",
     }],
   },
+  {
+    name: "retry_what_failed_for_good",
+    invariant: "permanent_kept",
+    edits: [{
+      file: "deciding/draft.ts",
+      find:
+        "blocked: action.permanent ? blockedWith(draft, replica, record, action) : record.blocked,",
+      put: "blocked: record.blocked,",
+    }],
+  },
+  {
+    name: "never_retry_what_changed",
+    invariant: "desired_reached",
+    edits: [{
+      file: "facts/circumstance.ts",
+      find: "blocked.circumstance === circumstance(world, { model, profile, blocked });",
+      put: "circumstance(world, { model, profile, blocked }) !== '';",
+    }],
+  },
 ];

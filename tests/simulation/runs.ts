@@ -1,5 +1,5 @@
 /** Many runs, one after the other; the first that fails ends them. */
-import { liveThrough } from "../../control/core/testing/outcome.ts";
+import { liveThrough } from "../../control/core/testing/life/outcome.ts";
 import type { Violation } from "../../control/core/testing/invariants.ts";
 
 export interface RunOptions {

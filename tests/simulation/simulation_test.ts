@@ -1,5 +1,5 @@
 import { equal } from "node:assert/strict";
-import { liveThrough } from "../../control/core/testing/outcome.ts";
+import { liveThrough } from "../../control/core/testing/life/outcome.ts";
 import { runMany } from "./runs.ts";
 
 /** Time for random runs in the normal test, in ms; `deno task simulate` takes as long as it needs. */

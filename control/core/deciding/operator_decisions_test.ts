@@ -2,7 +2,7 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import type { Action } from "../plan.ts";
 import { catalog } from "../testing/builders.ts";
-import { FakeNode, type FakeNodeOptions } from "../testing/fake_node.ts";
+import { type Curses, FakeNode, type FakeNodeOptions } from "../testing/fake_node.ts";
 import { Simulation } from "../testing/simulation.ts";
 import { viewReplicas } from "../views/replicas.ts";
 import type { Replica } from "../world.ts";
@@ -80,7 +80,7 @@ Deno.test("reconcile() restarts a replica in its own place where there is no roo
 });
 
 Deno.test("reconcile() keeps a replica to be restarted while a new engine does not start", () => {
-  const curses = { crash: new Set<string>(), slow: new Set<string>() };
+  const curses: Curses = { crash: new Set(), slow: new Set(), flaws: new Set() };
   const sim = fleet({}, [{ curses }, { curses }]);
   const old = only(sim);
   curses.crash.add("m");

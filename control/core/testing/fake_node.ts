@@ -11,6 +11,7 @@ import type { AgentEvent, Registered } from "../event.ts";
 import type { EpochMs, NodeId, ShardId } from "../ids.ts";
 import type { ShardCommand, StopShard } from "../plan.ts";
 import { inventory, type NodeShape } from "./builders.ts";
+import type { GoodReason } from "./permanence.ts";
 
 /** Models whose engines do not come up, wherever they are started. */
 export interface Curses {
@@ -18,7 +19,17 @@ export interface Curses {
   readonly crash: Set<string>;
   /** The load takes longer than any startup_timeout. */
   readonly slow: Set<string>;
+  /** What fails for good, as its agent sees at once. */
+  readonly flaws: Set<Flaw>;
 }
+
+/** Why engines of a model fail for good: with these arguments, or on that node. */
+export type Flaw =
+  & { readonly model: string; readonly reason: string }
+  & (
+    | { readonly of: "profile"; readonly args: string; readonly engineVersion: string }
+    | { readonly of: "node"; readonly node: NodeId; readonly boot: number }
+  );
 
 /** A shard on the node. GPUs are in use from `starting` until it has ended. */
 export interface FakeShard {
@@ -61,14 +72,20 @@ export class FakeNode {
   changes = 0;
   /** GPUs that are broken now, by index. */
   readonly badGpus = new Set<number>();
+  /** Shards that failed for good, with why. They are remembered whatever becomes of the node. */
+  readonly failedForGood = new Map<ShardId, GoodReason & Pick<FakeShard, "spec">>();
+  /** How often its machine has started. */
+  boot = 1;
+  /** Version of its engine. */
+  engineVersion = "0.28.1";
   /** Ports on which something listens that is not ours. */
   readonly foreignPorts = new Set<number>();
   readonly #loadMs: number;
   readonly #stopMs: number;
   readonly #curses: Curses | undefined;
   #saidBad = "";
+  #saidVersion = "";
   #highest: Revision = NO_REVISION;
-  #boot = 1;
   #agent = 1;
   #pids = 0;
   #outbox: AgentEvent[] = [];
@@ -85,14 +102,15 @@ export class FakeNode {
   register(): Registered {
     this.#outbox = [];
     this.#saidBad = [...this.badGpus].join();
+    this.#saidVersion = this.engineVersion;
     return {
       kind: "registered",
       node: this.name,
       agentVersion: "0.1.0",
-      bootId: `boot-${this.#boot}`,
+      bootId: `boot-${this.boot}`,
       agentInstance: `agent-${this.#agent}`,
       address: `10.0.0.${this.name.replace(/\D/g, "")}`,
-      inventory: { ...inventory(this.name, this.shape), gpus: this.#gpus() },
+      inventory: { ...this.#inventory(), gpus: this.#gpus() },
       shards: [...this.shards.values()].map((shard) => this.#report(shard)),
       highestRevision: this.#highest,
     };
@@ -128,7 +146,9 @@ export class FakeNode {
     const bad = [...this.badGpus].join();
     const news = bad !== this.#saidBad;
     this.#saidBad = bad;
-    const { hcas, fabrics } = inventory(this.name, this.shape);
+    const upgraded = this.engineVersion !== this.#saidVersion;
+    this.#saidVersion = this.engineVersion;
+    const { hcas, fabrics, engines } = this.#inventory();
     return {
       kind: "heartbeat",
       node: this.name,
@@ -140,8 +160,8 @@ export class FakeNode {
         modelDirs: [],
         modelFiles: [],
         modelFilesPresent: false,
-        engines: [],
-        enginesPresent: false,
+        engines: upgraded ? engines : [],
+        enginesPresent: upgraded,
         problems: [],
         loads: [...this.shards.values()].filter((shard) => shard.state === "ready").map((
           shard,
@@ -174,7 +194,7 @@ export class FakeNode {
   }
 
   restartMachine(): void {
-    this.#boot++;
+    this.boot++;
     this.#agent++;
     this.#outbox = [];
     this.shards.clear();
@@ -246,6 +266,13 @@ export class FakeNode {
 
   #load(shard: FakeShard, at: EpochMs): void {
     const { model, rank } = shard.spec;
+    const flaw = this.#flawOf(shard.spec);
+    if (flaw !== undefined) {
+      const where = flaw.of === "node" ? { node: this.name } : {};
+      const { reason } = flaw;
+      this.failedForGood.set(shard.spec.shardId, { spec: shard.spec, reason, ...where });
+      return this.#become(shard, "failed", at, undefined, reason);
+    }
     if (this.foreignPorts.has(shard.spec.portFirst)) {
       return this.#become(shard, "failed", at, undefined, "port_in_use");
     }
@@ -256,6 +283,15 @@ export class FakeNode {
     const slow = rank === 0 && this.#curses?.slow.has(model) === true;
     const until = slow ? undefined : at + this.#loadMs;
     this.#become(shard, "loading", at, until, "");
+  }
+
+  #flawOf({ model, args }: Plain<ShardSpec>): Flaw | undefined {
+    return [...this.#curses?.flaws ?? []].find((flaw) =>
+      flaw.model === model &&
+      (flaw.of === "node"
+        ? flaw.node === this.name && flaw.boot === this.boot
+        : flaw.args === args.join(" ") && flaw.engineVersion === this.engineVersion)
+    );
   }
 
   #become(
@@ -270,8 +306,13 @@ export class FakeNode {
     this.#say(shard);
   }
 
+  #inventory() {
+    const engines = [["vllm", this.engineVersion]] as const;
+    return inventory(this.name, { engines, ...this.shape });
+  }
+
   #gpus() {
-    return inventory(this.name, this.shape).gpus.map((gpu) =>
+    return this.#inventory().gpus.map((gpu) =>
       this.badGpus.has(gpu.index)
         ? { ...gpu, problems: [{ reason: "xid", detail: "Xid 79", remedy: "reset it" }] }
         : gpu
@@ -310,7 +351,7 @@ export class FakeNode {
       attempt: shard.spec.attempt,
       reason: shard.reason,
       message: "",
-      permanent: false,
+      permanent: shard.state === "failed" && this.failedForGood.has(shard.spec.shardId),
       pid: shard.pid,
       address: listens ? `10.0.0.${this.name.replace(/\D/g, "")}:${shard.spec.portFirst}` : "",
       apiKey: shard.apiKey,

@@ -4,7 +4,7 @@
  * wrong in the same way as the decisions that are made from it.
  */
 import type { EpochMs, NodeId, ReplicaId } from "../ids.ts";
-import type { ShardCommand } from "../plan.ts";
+import type { Action, ShardCommand } from "../plan.ts";
 import { classOf, fabricsOf, type ShapeFabric } from "./builders.ts";
 import type { FakeNode, FakeShard } from "./fake_node.ts";
 import type { Ledger } from "./ledger.ts";
@@ -36,6 +36,8 @@ export type Invariant =
   | "request_kept"
   /** What cannot start is not started over and over. */
   | "no_hot_loop"
+  /** What failed for good is not tried again until something has changed. */
+  | "permanent_kept"
   /** Plans break no rule. */
   | "plan_checked"
   /** Once all is well, the desired number runs wherever there is room, and nothing else does. */
@@ -80,6 +82,25 @@ export class Invariants {
     this.#nodes = nodes;
     this.#ledger = ledger;
     this.#report = report;
+  }
+
+  /** Looks at a decision when it is made. */
+  decided(action: Action): void {
+    const { permanence } = this.#ledger;
+    if (action.kind === "place_replica") {
+      this.#ledger.placed(action.replica);
+      const { model, profile } = action;
+      for (const { node } of action.shards) {
+        const why = permanence.why({ model, profile, node });
+        if (why === undefined) continue;
+        this.#report("permanent_kept", `${action.replica} is tried on ${node} again: ${why}`);
+      }
+    } else if (action.kind === "fail_replica" && action.shard !== undefined) {
+      for (const { failedForGood } of this.#nodes.values()) {
+        const good = failedForGood.get(action.shard);
+        if (good !== undefined) permanence.failed(good.spec, good);
+      }
+    }
   }
 
   /** Looks at a command when control sends it. */

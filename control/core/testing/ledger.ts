@@ -12,6 +12,7 @@ import type { StartShard } from "../plan.ts";
 import type { Timings } from "../timings.ts";
 import type { Remembered } from "../world.ts";
 import type { FakeNode } from "./fake_node.ts";
+import { Permanence } from "./permanence.ts";
 
 /** A pass may look a little later than this ledger. */
 const SLACK_MS = 500;
@@ -28,6 +29,7 @@ interface Choice {
 export class Ledger {
   /** When the last fault was injected. */
   quietSince: EpochMs = 0;
+  readonly permanence = new Permanence();
   readonly #timings: Timings;
   readonly #closed = new Set<NodeId>();
   readonly #heardAt = new Map<NodeId, EpochMs>();
@@ -58,6 +60,7 @@ export class Ledger {
     this.#startedAt = now;
     this.#unheard = new Set(knownNodes);
     this.#choice = { catalog: catalog.catalog, labels: decisions.labels };
+    this.permanence.began(catalog.catalog);
     this.scales(catalog.catalog);
     this.#connected.clear();
     this.#heardAt.clear();
@@ -68,6 +71,7 @@ export class Ledger {
 
   /** Control was given an event. */
   told(event: Event, now: EpochMs): void {
+    this.permanence.told(event);
     switch (event.kind) {
       case "registered":
         this.#unheard.delete(event.node);
@@ -104,6 +108,7 @@ export class Ledger {
         );
       case "forget_node":
         if (this.#connected.has(event.node)) return;
+        this.permanence.forgotten(event.node);
         this.#label(event.node, {}, { remove: [] });
         this.#unheard.delete(event.node);
         this.#closed.delete(event.node);
@@ -148,6 +153,7 @@ export class Ledger {
         prints(model) === prints(after);
       if (!same) this.excuseModel(model.name);
     }
+    this.permanence.edited(next, (name) => printsOf(before, name) !== printsOf(next, name));
     this.#choice = { ...this.#choice, catalog: next };
     this.scales(next);
   }
@@ -234,6 +240,11 @@ export class Ledger {
 export function lacking(selector: Labels, labels: Labels): string | undefined {
   const missing = Object.entries(selector).find(([key, value]) => labels[key] !== value);
   return missing?.join("=");
+}
+
+function printsOf({ models }: Catalog, name: string): string | undefined {
+  const model = models.find((each) => each.name === name);
+  return model === undefined ? undefined : prints(model);
 }
 
 function prints(model: Model): string {

@@ -140,7 +140,7 @@ export class Simulation {
     if (this.world.published !== before) this.#sendPublication();
     for (const step of plan.steps) this.say(`${step.model} to ${step.count}: ${step.reason}`);
     for (const action of plan.actions) {
-      if (action.kind === "place_replica") this.ledger.placed(action.replica);
+      this.#invariants.decided(action);
       this.trace.push(`${this.at()} ${JSON.stringify(action, shortened)}`);
       if (!isCommand(action)) continue;
       if (this.diesAfter !== undefined && --this.diesAfter < 0) return this.restartControl();

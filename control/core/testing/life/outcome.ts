@@ -1,9 +1,9 @@
 /** A whole run of a scenario, and what is wrong at its end. */
-import { classOf, fabricsOf } from "./builders.ts";
-import type { FakeNode, FakeShard } from "./fake_node.ts";
-import { lacking } from "./ledger.ts";
+import { classOf, fabricsOf } from "../builders.ts";
+import type { FakeNode, FakeShard } from "../fake_node.ts";
+import { lacking } from "../ledger.ts";
 import { scenario } from "./scenario.ts";
-import { SIM_TIMINGS, type Simulation } from "./simulation.ts";
+import { SIM_TIMINGS, type Simulation } from "../simulation.ts";
 import { relabel, trouble } from "./trouble.ts";
 
 /** How long faults come. */
@@ -80,6 +80,8 @@ function roomFor(sim: Simulation, name: string): boolean {
   const model = sim.world.catalog.catalog.models.find((each) => each.name === name);
   return (model?.profiles ?? []).some((profile) => {
     const nodes = [...sim.nodes.values()].filter((node) =>
+      sim.ledger.permanence.why({ model: name, profile: profile.name, node: node.name }) ===
+        undefined &&
       lacking(profile.node_selector, sim.ledger.labelsOf(node.name)) === undefined &&
       freeGpus(node, profile.gpu_class) >= profile.gpus_per_node &&
       node.running().length < (node.shape.portBlocks ?? 0)

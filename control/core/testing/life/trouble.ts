@@ -1,8 +1,9 @@
 /** Random faults for a while; then everything is mended and left alone. */
-import { reach } from "../facts/node_state.ts";
-import type { Catalog } from "../catalog.ts";
+import { reach } from "../../facts/node_state.ts";
+import type { Catalog } from "../../catalog.ts";
 import { LABELS, randomCatalog, randomLabels, type Scenario } from "./scenario.ts";
-import type { Simulation } from "./simulation.ts";
+import type { Flaw } from "../fake_node.ts";
+import type { Simulation } from "../simulation.ts";
 
 const BY = "test";
 
@@ -53,6 +54,9 @@ const ROUGH: readonly Fault[] = [
   ({ sim }) => wakeOne(sim),
   ({ sim }, node) => forgetLost(sim, node),
   (scenario) => curse(scenario),
+  (scenario, node) => failForGood(scenario, node),
+  (scenario, node) => failForGood(scenario, node),
+  ({ sim }, node) => changeEngine(sim, node),
 ];
 
 /** A fault every few seconds for `ms`, then all of them are mended. */
@@ -77,6 +81,8 @@ function mend({ sim, curses }: Scenario): void {
   sim.diesAfter = undefined;
   curses.crash.clear();
   curses.slow.clear();
+  // Half of what fails for good is mended where nobody sees it, and stays as it is.
+  if (sim.random.chance(0.5)) curses.flaws.clear();
   for (const node of sim.nodes.values()) {
     for (const shard of node.shards.values()) {
       if (shard.state === "degraded") node.doubt(shard.spec.shardId, false, sim.now);
@@ -240,4 +246,35 @@ function curse({ sim, curses }: Scenario): void {
   sim.say(`${model} does not start any more: ${kind}`);
   sim.ledger.excuseModel(model);
   curses[kind].add(model);
+}
+
+/** An engine that fails for good: a profile's, or all of a model's on one node. */
+function failForGood({ sim, curses }: Scenario, node: string): void {
+  const { random } = sim;
+  const { name: model, profiles } = random.pick(sim.world.catalog.catalog.models);
+  const { boot = 1, engineVersion = "" } = sim.nodes.get(node) ?? {};
+  const flaw: Flaw = random.chance(0.5)
+    ? {
+      of: "profile",
+      model,
+      reason: random.pick(["quantization_unsupported_by_gpu", "context_too_long"]),
+      args: random.pick(profiles).args.join(" "),
+      engineVersion,
+    }
+    : { of: "node", model, reason: random.pick(["library_missing", "driver_too_old"]), node, boot };
+  sim.say(`${model} fails for good ${flaw.of === "node" ? `on ${node}` : ""}: ${flaw.reason}`);
+  curses.flaws.add(flaw);
+  // Something has to be started to see it.
+  const running = [...sim.world.replicas.values()].filter((replica) => replica.model === model);
+  if (running.length === 0) return;
+  const replica = random.pick(running).id;
+  sim.dispatch({ kind: random.pick(["restart", "stop"]), replica, by: BY, reason: "" });
+}
+
+/** Another version of the engine is installed on a node. What runs goes on with the old one. */
+function changeEngine(sim: Simulation, name: string): void {
+  const node = sim.nodes.get(name);
+  if (node === undefined) return;
+  node.engineVersion = node.engineVersion === "0.28.1" ? "0.28.2" : "0.28.1";
+  sim.say(`${name} has vllm ${node.engineVersion} now`);
 }

@@ -1,9 +1,9 @@
 /** A random cluster and a random catalog, from one seed. */
-import { type Catalog, catalogSchema } from "../catalog.ts";
-import type { NodeShape } from "./builders.ts";
-import { type Curses, FakeNode } from "./fake_node.ts";
-import { type Random, randomOf } from "./random.ts";
-import { Simulation } from "./simulation.ts";
+import { type Catalog, catalogSchema } from "../../catalog.ts";
+import type { NodeShape } from "../builders.ts";
+import { type Curses, FakeNode } from "../fake_node.ts";
+import { type Random, randomOf } from "../random.ts";
+import { Simulation } from "../simulation.ts";
 
 const CLASSES = ["h100-80g", "a100-80g", "l40s-48g"] as const;
 /** What nodes are labelled with, and profiles select by. */
@@ -24,7 +24,7 @@ export interface Scenario {
 export function scenario(seed: number, nodesMax = 7): Scenario {
   const random = randomOf(seed ^ 0x5eed);
   const gentle = random.chance(0.35);
-  const curses: Curses = { crash: new Set(), slow: new Set() };
+  const curses: Curses = { crash: new Set(), slow: new Set(), flaws: new Set() };
   const count = Math.floor(Math.exp(random.next() * Math.log(nodesMax + 1)));
   const classes = CLASSES.slice(0, random.int(1, CLASSES.length));
   const nodes = Array.from({ length: count }, (_, index) =>
