@@ -1,6 +1,7 @@
 /** The agent's parts, put together for one node. */
 import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
+import type { DenyListCopy } from "@heddle/common/deny_list";
 import { logger } from "@heddle/common/log";
 import type { ProgramMetrics } from "@heddle/common/metrics";
 import { readTlsFiles } from "@heddle/common/mtls_files";
@@ -60,6 +61,8 @@ export interface AgentOptions {
   readonly fetch: string;
   readonly install: string;
   readonly nvidiaSmi: string | undefined;
+  /** A copy of control's deny list, kept current where somebody asks it. */
+  readonly denyList?: DenyListCopy | undefined;
 }
 
 /** The parts of an agent that need no control. */
@@ -250,7 +253,7 @@ export async function runAgent(
 }
 
 function sessionOf(
-  { config, node }: AgentOptions,
+  { config, node, denyList }: AgentOptions,
   { supervisor, report, store, launcher, weights, installs }: Agent,
   { own, counts }: { readonly own: OwnLog; readonly counts: AgentMetrics },
 ): Session {
@@ -284,7 +287,7 @@ function sessionOf(
         // Read anew each time: certificates are renewed while the agent runs.
         tls: config.tls === undefined ? undefined : await readTlsFiles(config.tls),
       }),
-    ...besideOf(config),
+    ...besideOf(config, denyList),
     hooks: {
       register: (signal) => report.register(signal),
       heartbeat: (signal) => {
@@ -304,10 +307,14 @@ function sessionOf(
   });
 }
 
-function besideOf({ tls }: Config) {
+function besideOf({ tls }: Config, denyList: DenyListCopy | undefined) {
   if (tls === undefined) return {};
-  const beside = (transport: Transport, signal: AbortSignal) =>
-    keepRenewed({ files: tls, transport }, signal);
+  const beside = async (transport: Transport, signal: AbortSignal) => {
+    await Promise.all([
+      keepRenewed({ files: tls, transport }, signal),
+      denyList?.follow(transport, signal),
+    ]);
+  };
   return { beside };
 }
 

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { toJsonString } from "@bufbuild/protobuf";
 import { formatComplaints, loadConfig, parseConfig } from "@heddle/common/config_file";
+import { DenyListCopy } from "@heddle/common/deny_list";
 import { IDENTITY_NAME, identityOfSubjectAltName } from "@heddle/common/identity";
 import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
@@ -11,6 +12,7 @@ import { readTlsFiles } from "@heddle/common/mtls_files";
 import { measureExpiry } from "@heddle/common/renewal";
 import { type ProgramFlags, runProgram } from "@heddle/common/program";
 import { openSdNotify } from "@heddle/common/sd_notify";
+import { spawnTask } from "@heddle/common/task";
 import { HeddleError } from "@heddle/proto/error";
 import { InventorySchema } from "@heddle/proto/gen/types";
 import { type AgentOptions, inspect, runAgent } from "./agent.ts";
@@ -58,6 +60,8 @@ const COMMANDS = {
   },
 };
 
+let reload = () => {};
+
 await runProgram({
   name: "heddle-agent",
   purpose: "sees a node's hardware, and starts, watches and stops its engines",
@@ -79,6 +83,7 @@ await runProgram({
   commands: COMMANDS,
   checkConfig: (file) => loadConfig(configSchema, file),
   run: main,
+  reload: () => reload(),
 });
 
 function inventoryFlags(rest: readonly string[]): readonly string[] {
@@ -130,15 +135,21 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
     watchdog: Deno.env.get("WATCHDOG_USEC"),
   });
   if (config.tls !== undefined) measureExpiry(metrics.registry, config.tls);
+  const secure = secureMetrics(config);
+  const denyList = secure && new DenyListCopy(config.state_directory);
+  await denyList?.load();
   const server = await startMetricsServer({
     listen: metricsAddress(config),
-    secure: secureMetrics(config),
+    secure,
+    ...(denyList === undefined ? {} : { refuses: denyList.refuses }),
     registry: metrics.registry,
     notReady: () => adopted ? undefined : "adopting what runs here",
   });
+  denyList?.onChange(() => server.recheck());
+  reload = () => spawnTask("reload", () => server.reload());
   try {
     stop.addEventListener("abort", () => systemd.stopping());
-    await runAgent(options, metrics, {
+    await runAgent({ ...options, denyList }, metrics, {
       signal: stop,
       onReady: () => {
         adopted = true;

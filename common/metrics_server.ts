@@ -21,6 +21,9 @@ const HEADERS_TIMEOUT_MS = 5_000;
 /** How often the certificate is read again: it is renewed under way. */
 const RELOAD_MS = 3_600_000;
 
+/** How often it is looked whether the certificates of open connections have expired. */
+const RECHECK_MS = 10_000;
+
 /** Who may read metrics from elsewhere. */
 const READERS: readonly Role[] = ["monitor", "operator"];
 
@@ -28,6 +31,10 @@ export interface MetricsServer {
   readonly address: Address;
   /** Of the listener with mutual TLS; undefined when there is none. */
   readonly secureAddress: Address | undefined;
+  /** Reads the certificate again; it happens by itself every hour. Never rejects: the old one stays. */
+  reload(): Promise<void>;
+  /** Ends connections whose certificate is refused by now. Happens by itself every 10 s. */
+  recheck(): void;
   close(): Promise<void>;
 }
 
@@ -55,6 +62,8 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
     return {
       address,
       secureAddress: second?.address,
+      reload: async () => await second?.reload(),
+      recheck: () => second?.recheck(),
       async close() {
         await Promise.all([closeServer(plain), second?.close()]);
       },
@@ -65,10 +74,12 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
   }
 }
 
+type SecureServer = Omit<MetricsServer, "secureAddress">;
+
 async function startSecure(
   options: MetricsServerOptions,
   { listen, files }: NonNullable<MetricsServerOptions["secure"]>,
-): Promise<{ address: Address; close(): Promise<void> }> {
+): Promise<SecureServer> {
   // TLS 1.3 is repeated wherever a context is made: one made without it would allow 1.2 again.
   const context = async () => ({ ...await readTlsFiles(files), minVersion: "TLSv1.3" as const });
   const inside = answer(options, {});
@@ -79,33 +90,54 @@ async function startSecure(
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: HEADERS_TIMEOUT_MS,
   }, (request, response) => {
-    if (mayRead(request.socket, options)) return inside(request, response);
-    response.writeHead(403, { "content-type": "text/plain", connection: "close" })
-      .end(`want a certificate of role ${READERS.join(" or ")}\n`);
+    const why = refusalOf(request.socket, options);
+    if (why === undefined) return inside(request, response);
+    response.writeHead(403, { "content-type": "text/plain", connection: "close" }).end(`${why}\n`);
   });
   server.on("tlsClientError", (error: Error) => log.debug("TLS handshake refused", { error }));
+  const sockets = new Set<TLSSocket>();
+  server.on("secureConnection", (socket: TLSSocket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  const recheck = () => sockets.forEach((socket) => endRefused(socket, options));
+  const reload = async () => {
+    try {
+      server.setSecureContext(await context());
+    } catch (error) {
+      log.warning("Cannot read the certificate", { reason: errorText(error) });
+    }
+  };
   const address = await bind(server, listen);
-  const timer = setInterval(() => {
-    context().then(
-      (next) => server.setSecureContext(next),
-      (error: unknown) => log.warning("Cannot read the certificate", { reason: errorText(error) }),
-    );
-  }, RELOAD_MS);
+  const timers = [setInterval(recheck, RECHECK_MS), setInterval(reload, RELOAD_MS)];
   return {
     address,
+    reload,
+    recheck,
     close() {
-      clearInterval(timer);
+      timers.forEach((timer) => clearInterval(timer));
       return closeServer(server);
     },
   };
 }
 
-function mayRead(socket: unknown, { refuses }: MetricsServerOptions): boolean {
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return false;
+/** Why this connection gets nothing; undefined when it does. */
+function refusalOf(socket: unknown, { refuses }: MetricsServerOptions): string | undefined {
+  const readers = `want a certificate of role ${READERS.join(" or ")}`;
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return readers;
   const shown = shownCertificate(socket.getPeerCertificate());
   const role = shown?.identity?.role;
-  return shown !== undefined && Date.now() < shown.notAfter && role !== undefined &&
-    READERS.includes(role) && refuses?.(shown) === undefined;
+  if (shown === undefined || role === undefined || !READERS.includes(role)) return readers;
+  const why = Date.now() >= shown.notAfter ? "it has expired" : refuses?.(shown);
+  return why === undefined ? undefined : `the certificate was refused: ${why}`;
+}
+
+// Of a scraper that keeps its connection, a certificate is looked at again with each request only.
+function endRefused(socket: TLSSocket, options: MetricsServerOptions): void {
+  const why = refusalOf(socket, options);
+  if (why === undefined) return;
+  log.warning("Connection of a scraper ended", { from: socket.remoteAddress, why });
+  socket.destroy();
 }
 
 function answer(

@@ -1,11 +1,18 @@
 /** A whole control with a join port, and what may and may not be done there. */
 import { equal, match, ok, rejects } from "node:assert/strict";
+import tls from "node:tls";
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { formatAddress } from "@heddle/common/address";
 import { readJoinToken } from "@heddle/common/attach/join_token";
 import type { TlsMaterial } from "@heddle/common/mtls_files";
-import { createIssuing, createKey, createRequest, readCertificate } from "@heddle/common/pki";
+import {
+  createIssuing,
+  createKey,
+  createRequest,
+  createRoot,
+  readCertificate,
+} from "@heddle/common/pki";
 import { connectRpc } from "@heddle/common/rpc_client";
 import { encodeAttachedState } from "@heddle/proto/attached_state";
 import { AdminService } from "@heddle/proto/gen/admin";
@@ -122,6 +129,60 @@ Deno.test("an attached engine's certificate counts on the join port alone, for i
     call(control, { ca: held.ca }, (client) => client.claim(claimOf())),
     /unauthenticated/,
   );
+});
+
+Deno.test("the join listener refuses every wrong certificate, also after a reload", async (t) => {
+  await using site = await Site.make();
+  const { control, operator } = await joinable(site);
+  const right = { role: "attached", name: "rented" } as const;
+  const struck = await site.issue(right);
+  const serial = readCertificate(struck.cert).serial;
+  await createClient(CertificateService, operator)
+    .strike({ struck: { case: "serial", value: serial } });
+  const stranger = await createRoot({ cluster: "test", validMs: HOUR_MS, now: Date.now() });
+  const expired = await site.issue({ ...right, validMs: -1_000 });
+  const wrong: readonly (readonly [string, TlsMaterial, string])[] = [
+    ["none", { ...struck, cert: "", key: "" }, right.name],
+    ["another authority's", await site.issue({ ...right, authority: stranger }), right.name],
+    ["an expired one", expired, right.name],
+    ["a struck one", struck, right.name],
+    ["one of another cluster", await site.issue({ ...right, cluster: "b" }), right.name],
+    ["another deployment's", await site.issue({ ...right, name: "other" }), right.name],
+    ...await Promise.all(
+      (["control", "router", "agent", "operator", "monitor"] as const).map(async (role) =>
+        [`a ${role}'s`, await site.issue({ ...right, role }), right.name] as const
+      ),
+    ),
+  ];
+  const claims = (tls: TlsMaterial, deploymentId: string) =>
+    call(control, tls, (client) => client.claim(claimOf({ deploymentId })));
+  for (const when of ["at first", "after a reload"]) {
+    for (const [what, material, deployment] of wrong) {
+      await t.step(`${what} ${when}`, async () => {
+        await rejects(claims(material, deployment), /unauthenticated|permission_denied/);
+      });
+    }
+    await t.step(`TLS 1.2 ${when}`, async () => {
+      const { join } = control;
+      const good = await site.issue(right);
+      const shaken = (options: tls.ConnectionOptions) =>
+        new Promise<boolean>((resolve) => {
+          const socket = tls.connect({ ...join, ALPNProtocols: ["h2"], ...options });
+          socket.on("secureConnect", () => {
+            socket.destroy();
+            resolve(true);
+          });
+          socket.on("error", () => resolve(false));
+        });
+      equal(await shaken({ ...good, maxVersion: "TLSv1.2" }), false);
+      equal(await shaken(good), true);
+    });
+    await t.step(`the right one is let in ${when}`, async () => {
+      const { leaseMs } = await claims(await site.issue(right), right.name);
+      equal(leaseMs, BigInt(LEASE_MS));
+    });
+    await control.reload();
+  }
 });
 
 Deno.test("a token that is not good, or was struck, joins nothing", async () => {

@@ -1,6 +1,7 @@
 /** One running control: its store, its seat and its listeners, put together and taken apart. */
 import { isDeepStrictEqual } from "node:util";
 import type { Address } from "@heddle/common/address";
+import { struckWhy } from "@heddle/common/deny_list";
 import { logger } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
@@ -18,7 +19,6 @@ import type { World } from "./core/world.ts";
 import type { Realm } from "./edge/caller.ts";
 import { controlMetrics, type MetricSources } from "./edge/control_metrics.ts";
 import { DenyList } from "./edge/identity/deny_list.ts";
-import { struckWhy } from "./edge/identity/strikes.ts";
 import { readPostgresFiles } from "./edge/store/postgres/files.ts";
 import { openPostgresStore } from "./edge/store/postgres/store.ts";
 import { openSqliteStore } from "./edge/store/sqlite.ts";
@@ -35,6 +35,8 @@ export interface Control {
   /** Undefined: nothing can attach. */
   readonly join: Address | undefined;
   readonly metrics: Address;
+  /** With mutual TLS; undefined: metrics are served plain alone. */
+  readonly metricsTls: Address | undefined;
   /** The console's own listener; undefined when there is none. */
   readonly console: Address | undefined;
   /** Rejects when it can go on neither leading nor standing by. */
@@ -71,7 +73,6 @@ export async function startControl(settings: Settings): Promise<Control> {
   const denied = new DenyList({
     store,
     leading: () => seat.leadership?.loop.world().decisions.struck,
-    recheck: () => listeners.recheck(),
   });
   const controlled = controlMetrics(metrics.registry, sourcesOf(seat, () => consoles.open()));
   const metricsServer = stack.adopt(
@@ -85,6 +86,7 @@ export async function startControl(settings: Settings): Promise<Control> {
     }),
     (it) => it.close(),
   );
+  stack.defer(denied.onChange(() => metricsServer.recheck()));
   // Before it leads: a control that nobody can reach must not keep another from leading.
   const listeners = await startListeners(settings, tls, { seat, realm, store, denied });
   consoles.open = listeners.console.consoles;
@@ -104,10 +106,12 @@ export async function startControl(settings: Settings): Promise<Control> {
     admin: listeners.admin.address,
     join: listeners.join?.address,
     metrics: metricsServer.address,
+    metricsTls: metricsServer.secureAddress,
     console: listeners.console.local,
     failed: seat.failed,
     async reload(engines) {
       await reloadTls(settings, listeners);
+      await metricsServer.reload();
       if (!isDeepStrictEqual(wanted, engines)) {
         wanted = engines;
         seat.leadership?.tellAgain();

@@ -2,7 +2,10 @@
  * Everything that ties this router to control: the table that control says, its copy on disk, how
  * old it is, and the reports back.
  */
+import type { Transport } from "@connectrpc/connect";
+import type { DenyListCopy } from "@heddle/common/deny_list";
 import { logger } from "@heddle/common/log";
+import { keepRenewed } from "@heddle/common/renewal";
 import { delay, spawnTask } from "@heddle/common/task";
 import type { UsageRecord } from "./core/request/usage_record.ts";
 import { ControlClient, type ControlRpc, type TenancySink } from "./edge/control/control_client.ts";
@@ -39,6 +42,8 @@ export interface ControlLinkOptions {
   readonly endpoints: Endpoints;
   readonly tenancy: TenancySink;
   readonly queue: () => Queue;
+  /** Kept current, where somebody asks it. */
+  readonly denyList: DenyListCopy | undefined;
 }
 
 /** Loads the last snapshot and starts following control. */
@@ -64,6 +69,7 @@ export async function startControlLink(options: ControlLinkOptions): Promise<Con
       confirmedAtMs = Date.now();
       save();
     },
+    beside: (transport, signal) => stayCurrent(options, transport, signal),
   });
   const connected = () => client.rpc !== undefined;
   const ageMs = () =>
@@ -107,6 +113,19 @@ export async function startControlLink(options: ControlLinkOptions): Promise<Con
       await file.close();
     },
   };
+}
+
+/** What control says of certificates. */
+async function stayCurrent(
+  { control, denyList }: ControlLinkOptions,
+  transport: Transport,
+  signal: AbortSignal,
+): Promise<void> {
+  const { tls } = control;
+  await Promise.all([
+    tls === undefined ? undefined : keepRenewed({ files: tls, transport }, signal),
+    denyList?.follow(transport, signal),
+  ]);
 }
 
 /** Replicas with nothing of this router need no word. */

@@ -1,6 +1,7 @@
 /** heddle-router: serves the OpenAI API from a fleet of engines. */
 import { loadConfig } from "@heddle/common/config_file";
 import { formatAddress } from "@heddle/common/address";
+import { DenyListCopy } from "@heddle/common/deny_list";
 import { logger } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
@@ -29,15 +30,27 @@ async function run(settings: Settings, stop: AbortSignal): Promise<void> {
   try {
     const { tls } = settings.control ?? {};
     if (tls !== undefined) measureExpiry(metrics.registry, tls);
-    const router = await startRouter(settings, metrics.registry, { ...inheritedSocket() });
-    reload = () => spawnTask("reload", router.reload);
+    const secure = settings.adminTls && tls && { listen: settings.adminTls, files: tls };
+    const denyList = secure && new DenyListCopy(settings.stateDirectory);
+    await denyList?.load();
+    const router = await startRouter(settings, metrics.registry, {
+      ...inheritedSocket(),
+      denyList,
+    });
     const admin = await startMetricsServer({
       listen: settings.admin,
-      secure: settings.adminTls && tls && { listen: settings.adminTls, files: tls },
+      secure,
+      ...(denyList === undefined ? {} : { refuses: denyList.refuses }),
       registry: metrics.registry,
       notReady: router.notReady,
       routes: settings.heapSnapshots ? { "/debug/heap": sendHeap } : {},
     });
+    denyList?.onChange(() => admin.recheck());
+    reload = () =>
+      spawnTask("reload", async () => {
+        await router.reload();
+        await admin.reload();
+      });
     log.info("Serving", {
       name: settings.name,
       listen: formatAddress(router.address),

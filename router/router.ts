@@ -2,6 +2,7 @@
 import type { Registry } from "prom-client";
 import xxhash from "xxhash-wasm";
 import { type Address, formatAddress, isLoopback } from "@heddle/common/address";
+import type { DenyListCopy } from "@heddle/common/deny_list";
 import { HeddleError } from "@heddle/proto/error";
 import { logger } from "@heddle/common/log";
 import type { Hash64 } from "./core/affinity/blocks.ts";
@@ -37,6 +38,8 @@ export interface Router {
 export interface RouterHooks {
   /** A listening socket that the parent process opened, instead of `listen`. */
   readonly inheritedFd?: number;
+  /** A copy of control's deny list, kept current for as long as the router runs. */
+  readonly denyList?: DenyListCopy | undefined;
   /** Gets each usage record besides the log and the metrics. */
   readonly account?: (record: UsageRecord) => void;
   /** For tests, which do not wait for seconds. */
@@ -135,7 +138,7 @@ function unreadyOf({ keys }: Settings, { endpoints, tenancy }: Core): string | u
 
 async function startCore(
   settings: Settings,
-  { shareWaitMs, firstShareWaitMs }: RouterHooks,
+  { shareWaitMs, firstShareWaitMs, denyList }: RouterHooks,
 ): Promise<Core> {
   const { control, timeouts } = settings;
   const now = () => performance.now();
@@ -171,6 +174,7 @@ async function startCore(
     endpoints,
     tenancy,
     queue: () => queue,
+    denyList,
   });
   if (link !== undefined) tenancy.start(link);
   const queue: Queue = new Queue({

@@ -1,5 +1,6 @@
 /** Where control is reached: by agents and routers, by operators, and by their browsers. */
 import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
+import { struckWhy } from "@heddle/common/deny_list";
 import type { ShownCertificate } from "@heddle/common/identity";
 import type { TlsMaterial } from "@heddle/common/mtls_files";
 import { type RpcServer, type RpcServerOptions, startRpcServer } from "@heddle/common/rpc_server";
@@ -8,7 +9,7 @@ import { AdminService } from "@heddle/proto/gen/admin";
 import { AgentService } from "@heddle/proto/gen/agent";
 import { AttachService, JoinTokenService } from "@heddle/proto/gen/attach";
 import { CapacityService } from "@heddle/proto/gen/capacity";
-import { CertificateService, RenewalService } from "@heddle/proto/gen/identity";
+import { CertificateService, DenyListService, RenewalService } from "@heddle/proto/gen/identity";
 import { LiveService } from "@heddle/proto/gen/live";
 import { RouterService } from "@heddle/proto/gen/router";
 import { TenancyService } from "@heddle/proto/gen/tenancy";
@@ -22,7 +23,7 @@ import { demandOperator, parseTokens, type Tokens } from "../edge/identity/opera
 import { liveRpc } from "../edge/live/live_rpc.ts";
 import { renewalRpc } from "../edge/identity/renewal.ts";
 import type { DenyList } from "../edge/identity/deny_list.ts";
-import { strikesRpc, struckWhy } from "../edge/identity/strikes.ts";
+import { denyListRpc, strikesRpc } from "../edge/identity/strikes.ts";
 import type { Store } from "../edge/store/store.ts";
 import type { Seat } from "../seat.ts";
 import { attachOf, joinTokensOf } from "./attach.ts";
@@ -37,8 +38,6 @@ export interface Listeners {
   /** Undefined: nothing can attach. */
   readonly join: RpcServer | undefined;
   readonly console: ServedConsole;
-  /** Ends connections of those who were struck by now. */
-  recheck(): void;
   /** Throws `invalid_input` when the tokens cannot be read; those of before stay. */
   reload(tls: TlsMaterial): Promise<void>;
   /** Of all but the console, which is closed before. */
@@ -49,7 +48,7 @@ interface ListenerParts {
   readonly seat: Seat;
   readonly realm: Realm;
   readonly store: Store;
-  readonly denied: Pick<DenyList, "struck">;
+  readonly denied: DenyList;
 }
 
 /** Starts all of them or, when it throws, none. */
@@ -61,7 +60,6 @@ export async function startListeners(
   let tokens = await readTokens(settings);
   const refuses = (shown: ShownCertificate) => struckWhy(denied.struck, shown);
   const opened: RpcServer[] = [];
-  const recheck = () => opened.forEach((server) => server.recheck());
   const serve = async (options: Omit<RpcServerOptions, "tls">) => {
     const server = await startRpcServer({ tls, refuses, ...options });
     opened.push(server);
@@ -72,7 +70,7 @@ export async function startListeners(
     realm,
     store,
     certificates: () => opened.flatMap((server) => server.peers()),
-    recheck,
+    denied,
     page: () => page,
   });
   const page: ServedConsole = await serveConsole({
@@ -82,14 +80,17 @@ export async function startListeners(
     tokens: () => tokens,
     routes: adminRoutes,
   });
+  // Ends connections of those who were struck by now.
+  const unheed = denied.onChange(() => opened.forEach((server) => server.recheck()));
   const close = async (graceMs: number) => {
+    unheed();
     await Promise.all(opened.map((server) => server.close(graceMs)));
   };
   try {
     const agents = await serve({
       listen: settings.agents,
       ...(tls === undefined ? {} : { roles: ["agent", "router"] }),
-      routes: fleetRoutes(settings, seat, page.traffic),
+      routes: fleetRoutes(settings, { seat, denied }, page.traffic),
     });
     const admin = await serve({
       listen: settings.admin,
@@ -107,7 +108,6 @@ export async function startListeners(
       admin,
       join,
       console: page,
-      recheck,
       async reload(next) {
         for (const server of opened) server.reload(next);
         tokens = await readTokens(settings);
@@ -122,30 +122,35 @@ export async function startListeners(
 }
 
 /** What agents and routers call. */
-function fleetRoutes(settings: Settings, seat: Seat, traffic: ServedConsole["traffic"]) {
+function fleetRoutes(
+  settings: Settings,
+  { seat, denied }: Pick<ListenerParts, "seat" | "denied">,
+  traffic: ServedConsole["traffic"],
+) {
   return (to: ConnectRouter) => {
     to.service(AgentService, agentsOf(seat));
     to.service(RouterService, routersOf(seat, traffic));
     to.service(RenewalService, renewalsOf(seat, settings));
+    to.service(DenyListService, denyListRpc(denied, () => void seat.demand("unavailable")));
   };
 }
 
 /** What operators call, on either of their listeners. */
 function operatorRoutes(
   settings: Settings,
-  { seat, realm, store, certificates, recheck, page }: {
+  { seat, realm, store, certificates, denied, page }: {
     readonly seat: Seat;
     readonly realm: Realm;
     readonly store: Store;
     readonly certificates: () => readonly ShownCertificate[];
-    readonly recheck: () => void;
+    readonly denied: DenyList;
     /** Not there before it is served: its own routes are these. */
     readonly page: () => ServedConsole;
   },
 ): (to: ConnectRouter) => void {
   return (to) => {
     to.service(AdminService, operatorsOf(seat, { realm, certificates }));
-    to.service(CertificateService, strikesOf({ seat, realm }, recheck));
+    to.service(CertificateService, strikesOf({ seat, realm }, denied));
     to.service(TenancyService, tenancyOf(seat, { realm, store }));
     to.service(JoinTokenService, joinTokensOf(settings, { seat, realm, store }));
     to.service(WeightsService, weightsOf(seat, realm));
@@ -193,7 +198,7 @@ async function readTokens({ tokensFile }: Settings): Promise<Tokens> {
 
 function strikesOf(
   { seat, realm }: { readonly seat: Seat; readonly realm: Realm },
-  recheck: () => void,
+  denied: DenyList,
 ): ServiceImpl<typeof CertificateService> {
   const leader = () => seat.demand("failed_precondition");
   return strikesRpc({
@@ -203,7 +208,7 @@ function strikesOf(
       world: () => leader().loop.world(),
     },
     now: Date.now,
-    recheck,
+    changed: () => denied.changed(),
   });
 }
 

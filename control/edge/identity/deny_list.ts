@@ -19,14 +19,13 @@ export interface DenyListOptions {
   readonly store: { struck(): Promise<Struck> };
   /** What the world says; undefined while this control stands by. */
   readonly leading: () => Struck | undefined;
-  /** Has the listeners look at their connections again. */
-  readonly recheck: () => void;
 }
 
 export class DenyList {
   readonly #options: DenyListOptions;
   #known: Struck = new Map();
   #saidUnread = false;
+  readonly #heeding = new Set<() => void>();
 
   constructor(options: DenyListOptions) {
     this.#options = options;
@@ -38,16 +37,46 @@ export class DenyList {
     return this.#known;
   }
 
+  /** Has `heed` called whenever more was struck; what is returned ends that. */
+  onChange(heed: () => void): () => void {
+    this.#heeding.add(heed);
+    return () => void this.#heeding.delete(heed);
+  }
+
+  /** More was struck, by the one that leads. */
+  changed(): void {
+    for (const heed of [...this.#heeding]) heed();
+  }
+
+  /** All that is struck, at once, and again whenever more is, until `signal` aborts. */
+  async *watch(signal: AbortSignal): AsyncGenerator<Struck> {
+    let wake = Promise.withResolvers<void>();
+    const off = this.onChange(() => wake.resolve());
+    const end = () => wake.resolve();
+    signal.addEventListener("abort", end);
+    try {
+      while (!signal.aborted) {
+        // Before it is told: what changes meanwhile must be told too.
+        wake = Promise.withResolvers();
+        yield this.struck;
+        if (!signal.aborted) await wake.promise;
+      }
+    } finally {
+      off();
+      signal.removeEventListener("abort", end);
+    }
+  }
+
   /** Reads the store, unless this control leads. Never rejects: what was known before stays. */
   async read(): Promise<void> {
-    const { store, leading, recheck } = this.#options;
+    const { store, leading } = this.#options;
     const before = this.struck;
     if (leading() !== undefined) return;
     try {
       const struck = await store.struck();
       this.#known = struck;
       this.#saidUnread = false;
-      if ([...struck.keys()].some((subject) => !before.has(subject))) recheck();
+      if ([...struck.keys()].some((subject) => !before.has(subject))) this.changed();
     } catch (error) {
       if (this.#saidUnread) return;
       this.#saidUnread = true;

@@ -1,11 +1,15 @@
-/** The deny list. Deno ignores revocation lists, so whom control lets in is control's to know. */
+/** Striking: Deno ignores revocation lists, so who is let in no more is control's to know, and to say. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { IDENTITY_NAME, type Role, type ShownCertificate } from "@heddle/common/identity";
-import { BACKDATE_MS } from "@heddle/common/pki";
+import { IDENTITY_NAME, type Role } from "@heddle/common/identity";
 import { HeddleError } from "@heddle/proto/error";
-import type { CertificateService, StrikeRequest } from "@heddle/proto/gen/identity";
+import type {
+  CertificateService,
+  DenyListService,
+  StrikeRequest,
+} from "@heddle/proto/gen/identity";
 import type { OperatorEvent } from "../../core/event.ts";
 import type { Strike, World } from "../../core/world.ts";
+import type { DenyList } from "./deny_list.ts";
 
 /** Longest reason of a decision: it stands in tables. */
 const REASON_CHARS_MAX = 500;
@@ -13,36 +17,19 @@ const REASON_CHARS_MAX = 500;
 /** Control's own certificate is judged by agents and routers, which ask nobody. */
 const STRIKABLE: readonly Role[] = ["agent", "router", "operator", "monitor", "attached"];
 
-/** Why a certificate counts no more; undefined when it was not struck. */
-export function struckWhy(
-  struck: ReadonlyMap<string, Strike>,
-  { identity, serial, notBefore }: ShownCertificate,
-): string | undefined {
-  const one = struck.get(`serial/${serial}`);
-  if (one !== undefined) return said(one);
-  if (identity === undefined) return undefined;
-  const all = struck.get(`${identity.role}/${identity.name}`);
-  // What the signer wrote into it lies so far back; see pki.ts.
-  return all !== undefined && notBefore + BACKDATE_MS <= all.issuedBefore ? said(all) : undefined;
-}
-
-function said({ by, reason }: Strike): string {
-  return `${by} struck it${reason === "" ? "" : `: ${reason}`}`;
-}
-
 export interface StrikesRpcOptions {
   /** The name of who calls; throws for a caller who is no operator. */
   readonly by: (context: HandlerContext) => string;
   readonly loop: { dispatch(event: OperatorEvent): Promise<void>; world(): World };
   /** ms since 1970, as signers know it. */
   readonly now: () => number;
-  /** Has the listeners look at their connections again. */
-  readonly recheck: () => void;
+  /** Has listeners look at their connections again, and agents and routers told. */
+  readonly changed: () => void;
 }
 
 /** The handlers of CertificateService. */
 export function strikesRpc(options: StrikesRpcOptions): ServiceImpl<typeof CertificateService> {
-  const { by, loop, now, recheck } = options;
+  const { by, loop, now, changed } = options;
   return {
     async strike(request, context) {
       const struck = subjectOf(request);
@@ -53,7 +40,7 @@ export function strikesRpc(options: StrikesRpcOptions): ServiceImpl<typeof Certi
         throw new HeddleError("invalid_input", text);
       }
       await loop.dispatch({ kind: "strike", struck, issuedBefore: now(), by: by(context), reason });
-      recheck();
+      changed();
       const made = loop.world().decisions.struck.get(struck);
       return made === undefined ? {} : { strike: viewOf(struck, made) };
     },
@@ -63,6 +50,27 @@ export function strikesRpc(options: StrikesRpcOptions): ServiceImpl<typeof Certi
       return { strikes: [...struck].map(([subject, strike]) => viewOf(subject, strike)) };
     },
   };
+}
+
+/** The handlers of DenyListService, for as long as `demandLead` throws nothing. */
+export function denyListRpc(
+  denied: Pick<DenyList, "watch">,
+  demandLead: () => void,
+): ServiceImpl<typeof DenyListService> {
+  return {
+    async *watchDenyList(_request, { signal }) {
+      // One that stands by may not have read it yet, and an empty list would be believed.
+      demandLead();
+      for await (const struck of denied.watch(signal)) {
+        demandLead();
+        yield { denied: [...struck].map(([subject, strike]) => deniedOf(subject, strike)) };
+      }
+    },
+  };
+}
+
+function deniedOf(struck: string, { by, reason, issuedBefore }: Strike) {
+  return { struck, by, reason, issuedBeforeMs: BigInt(Math.round(issuedBefore)) };
 }
 
 function viewOf(struck: string, { by, reason, at }: Strike) {

@@ -11,7 +11,6 @@ import { fromRpc } from "@heddle/proto/error_code";
 import { backoffMs } from "@heddle/common/backoff";
 import { logger } from "@heddle/common/log";
 import { readTlsFiles, type TlsFiles } from "@heddle/common/mtls_files";
-import { keepRenewed } from "@heddle/common/renewal";
 import { connectRpc } from "@heddle/common/rpc_client";
 import { delay, spawnTask } from "@heddle/common/task";
 import { VERSION } from "@heddle/common/version";
@@ -58,6 +57,8 @@ export interface ControlClientOptions {
   readonly tenancy: TenancySink;
   /** Control has just confirmed that the table is right. */
   readonly onConfirmed: () => void;
+  /** Runs beside each stream, over its connection, until `signal` aborts. Never rejects. */
+  readonly beside: (transport: Transport, signal: AbortSignal) => Promise<void>;
 }
 
 export type ControlRpc = Client<typeof RouterService>;
@@ -138,7 +139,7 @@ export class ControlClient {
         const { update, problems } = decodeWatch(message);
         if (!heard) {
           this.#begin(url, update);
-          this.#keepRenewed(connection.transport, AbortSignal.any([stop, over.signal]));
+          this.#runBeside(connection.transport, AbortSignal.any([stop, over.signal]));
         }
         heard = true;
         for (const problem of problems) this.#log.error(problem);
@@ -162,10 +163,8 @@ export class ControlClient {
     return heard;
   }
 
-  #keepRenewed(transport: Transport, signal: AbortSignal): void {
-    const { tls } = this.#options;
-    if (tls === undefined) return;
-    spawnTask("renewal", () => keepRenewed({ files: tls, transport }, signal), signal);
+  #runBeside(transport: Transport, signal: AbortSignal): void {
+    spawnTask("beside watch", () => this.#options.beside(transport, signal), signal);
   }
 
   #begin(url: string, update: TableUpdate): void {

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/identity.proto.
  */
 export const file_heddle_v1_identity: GenFile = /*@__PURE__*/
-  fileDesc("ChhoZWRkbGUvdjEvaWRlbnRpdHkucHJvdG8SCWhlZGRsZS52MSIjCgxSZW5ld1JlcXVlc3QSEwoLcmVxdWVzdF9wZW0YASABKAkiIgoNUmVuZXdSZXNwb25zZRIRCgljaGFpbl9wZW0YASABKAkiawoNU3RyaWtlUmVxdWVzdBIQCgZzZXJpYWwYASABKAlIABIuCgZob2xkZXIYAiABKAsyHC5oZWRkbGUudjEuQ2VydGlmaWNhdGVIb2xkZXJIABIOCgZyZWFzb24YAyABKAlCCAoGc3RydWNrIi8KEUNlcnRpZmljYXRlSG9sZGVyEgwKBHJvbGUYASABKAkSDAoEbmFtZRgCIAEoCSI3Cg5TdHJpa2VSZXNwb25zZRIlCgZzdHJpa2UYASABKAsyFS5oZWRkbGUudjEuU3RyaWtlVmlldyIUChJMaXN0U3RyaWtlc1JlcXVlc3QiPQoTTGlzdFN0cmlrZXNSZXNwb25zZRImCgdzdHJpa2VzGAEgAygLMhUuaGVkZGxlLnYxLlN0cmlrZVZpZXciRwoKU3RyaWtlVmlldxIOCgZzdHJ1Y2sYASABKAkSCgoCYnkYAiABKAkSDgoGcmVhc29uGAMgASgJEg0KBWF0X21zGAQgASgEMkwKDlJlbmV3YWxTZXJ2aWNlEjoKBVJlbmV3EhcuaGVkZGxlLnYxLlJlbmV3UmVxdWVzdBoYLmhlZGRsZS52MS5SZW5ld1Jlc3BvbnNlMqEBChJDZXJ0aWZpY2F0ZVNlcnZpY2USPQoGU3RyaWtlEhguaGVkZGxlLnYxLlN0cmlrZVJlcXVlc3QaGS5oZWRkbGUudjEuU3RyaWtlUmVzcG9uc2USTAoLTGlzdFN0cmlrZXMSHS5oZWRkbGUudjEuTGlzdFN0cmlrZXNSZXF1ZXN0Gh4uaGVkZGxlLnYxLkxpc3RTdHJpa2VzUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChhoZWRkbGUvdjEvaWRlbnRpdHkucHJvdG8SCWhlZGRsZS52MSIjCgxSZW5ld1JlcXVlc3QSEwoLcmVxdWVzdF9wZW0YASABKAkiIgoNUmVuZXdSZXNwb25zZRIRCgljaGFpbl9wZW0YASABKAkiFgoUV2F0Y2hEZW55TGlzdFJlcXVlc3QiOgoVV2F0Y2hEZW55TGlzdFJlc3BvbnNlEiEKBmRlbmllZBgBIAMoCzIRLmhlZGRsZS52MS5EZW5pZWQiTgoGRGVuaWVkEg4KBnN0cnVjaxgBIAEoCRIKCgJieRgCIAEoCRIOCgZyZWFzb24YAyABKAkSGAoQaXNzdWVkX2JlZm9yZV9tcxgEIAEoBCJrCg1TdHJpa2VSZXF1ZXN0EhAKBnNlcmlhbBgBIAEoCUgAEi4KBmhvbGRlchgCIAEoCzIcLmhlZGRsZS52MS5DZXJ0aWZpY2F0ZUhvbGRlckgAEg4KBnJlYXNvbhgDIAEoCUIICgZzdHJ1Y2siLwoRQ2VydGlmaWNhdGVIb2xkZXISDAoEcm9sZRgBIAEoCRIMCgRuYW1lGAIgASgJIjcKDlN0cmlrZVJlc3BvbnNlEiUKBnN0cmlrZRgBIAEoCzIVLmhlZGRsZS52MS5TdHJpa2VWaWV3IhQKEkxpc3RTdHJpa2VzUmVxdWVzdCI9ChNMaXN0U3RyaWtlc1Jlc3BvbnNlEiYKB3N0cmlrZXMYASADKAsyFS5oZWRkbGUudjEuU3RyaWtlVmlldyJHCgpTdHJpa2VWaWV3Eg4KBnN0cnVjaxgBIAEoCRIKCgJieRgCIAEoCRIOCgZyZWFzb24YAyABKAkSDQoFYXRfbXMYBCABKAQyTAoOUmVuZXdhbFNlcnZpY2USOgoFUmVuZXcSFy5oZWRkbGUudjEuUmVuZXdSZXF1ZXN0GhguaGVkZGxlLnYxLlJlbmV3UmVzcG9uc2UyZwoPRGVueUxpc3RTZXJ2aWNlElQKDVdhdGNoRGVueUxpc3QSHy5oZWRkbGUudjEuV2F0Y2hEZW55TGlzdFJlcXVlc3QaIC5oZWRkbGUudjEuV2F0Y2hEZW55TGlzdFJlc3BvbnNlMAEyoQEKEkNlcnRpZmljYXRlU2VydmljZRI9CgZTdHJpa2USGC5oZWRkbGUudjEuU3RyaWtlUmVxdWVzdBoZLmhlZGRsZS52MS5TdHJpa2VSZXNwb25zZRJMCgtMaXN0U3RyaWtlcxIdLmhlZGRsZS52MS5MaXN0U3RyaWtlc1JlcXVlc3QaHi5oZWRkbGUudjEuTGlzdFN0cmlrZXNSZXNwb25zZWIGcHJvdG8z");
 
 /**
  * @generated from message heddle.v1.RenewRequest
@@ -51,6 +51,72 @@ export const RenewResponseSchema: GenMessage<RenewResponse> = /*@__PURE__*/
   messageDesc(file_heddle_v1_identity, 1);
 
 /**
+ * @generated from message heddle.v1.WatchDenyListRequest
+ */
+export type WatchDenyListRequest = Message<"heddle.v1.WatchDenyListRequest"> & {
+};
+
+/**
+ * Describes the message heddle.v1.WatchDenyListRequest.
+ * Use `create(WatchDenyListRequestSchema)` to create a new message.
+ */
+export const WatchDenyListRequestSchema: GenMessage<WatchDenyListRequest> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_identity, 2);
+
+/**
+ * @generated from message heddle.v1.WatchDenyListResponse
+ */
+export type WatchDenyListResponse = Message<"heddle.v1.WatchDenyListResponse"> & {
+  /**
+   * @generated from field: repeated heddle.v1.Denied denied = 1;
+   */
+  denied: Denied[];
+};
+
+/**
+ * Describes the message heddle.v1.WatchDenyListResponse.
+ * Use `create(WatchDenyListResponseSchema)` to create a new message.
+ */
+export const WatchDenyListResponseSchema: GenMessage<WatchDenyListResponse> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_identity, 3);
+
+/**
+ * @generated from message heddle.v1.Denied
+ */
+export type Denied = Message<"heddle.v1.Denied"> & {
+  /**
+   * "serial/4f…", or "agent/gpu-7"
+   *
+   * @generated from field: string struck = 1;
+   */
+  struck: string;
+
+  /**
+   * @generated from field: string by = 2;
+   */
+  by: string;
+
+  /**
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * What the holder was given later is good. In ms since 1970, by the signer's clock.
+   *
+   * @generated from field: uint64 issued_before_ms = 4;
+   */
+  issuedBeforeMs: bigint;
+};
+
+/**
+ * Describes the message heddle.v1.Denied.
+ * Use `create(DeniedSchema)` to create a new message.
+ */
+export const DeniedSchema: GenMessage<Denied> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_identity, 4);
+
+/**
  * @generated from message heddle.v1.StrikeRequest
  */
 export type StrikeRequest = Message<"heddle.v1.StrikeRequest"> & {
@@ -86,7 +152,7 @@ export type StrikeRequest = Message<"heddle.v1.StrikeRequest"> & {
  * Use `create(StrikeRequestSchema)` to create a new message.
  */
 export const StrikeRequestSchema: GenMessage<StrikeRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_identity, 2);
+  messageDesc(file_heddle_v1_identity, 5);
 
 /**
  * @generated from message heddle.v1.CertificateHolder
@@ -110,7 +176,7 @@ export type CertificateHolder = Message<"heddle.v1.CertificateHolder"> & {
  * Use `create(CertificateHolderSchema)` to create a new message.
  */
 export const CertificateHolderSchema: GenMessage<CertificateHolder> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_identity, 3);
+  messageDesc(file_heddle_v1_identity, 6);
 
 /**
  * @generated from message heddle.v1.StrikeResponse
@@ -127,7 +193,7 @@ export type StrikeResponse = Message<"heddle.v1.StrikeResponse"> & {
  * Use `create(StrikeResponseSchema)` to create a new message.
  */
 export const StrikeResponseSchema: GenMessage<StrikeResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_identity, 4);
+  messageDesc(file_heddle_v1_identity, 7);
 
 /**
  * @generated from message heddle.v1.ListStrikesRequest
@@ -140,7 +206,7 @@ export type ListStrikesRequest = Message<"heddle.v1.ListStrikesRequest"> & {
  * Use `create(ListStrikesRequestSchema)` to create a new message.
  */
 export const ListStrikesRequestSchema: GenMessage<ListStrikesRequest> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_identity, 5);
+  messageDesc(file_heddle_v1_identity, 8);
 
 /**
  * @generated from message heddle.v1.ListStrikesResponse
@@ -157,7 +223,7 @@ export type ListStrikesResponse = Message<"heddle.v1.ListStrikesResponse"> & {
  * Use `create(ListStrikesResponseSchema)` to create a new message.
  */
 export const ListStrikesResponseSchema: GenMessage<ListStrikesResponse> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_identity, 6);
+  messageDesc(file_heddle_v1_identity, 9);
 
 /**
  * @generated from message heddle.v1.StrikeView
@@ -193,7 +259,7 @@ export type StrikeView = Message<"heddle.v1.StrikeView"> & {
  * Use `create(StrikeViewSchema)` to create a new message.
  */
 export const StrikeViewSchema: GenMessage<StrikeView> = /*@__PURE__*/
-  messageDesc(file_heddle_v1_identity, 7);
+  messageDesc(file_heddle_v1_identity, 10);
 
 /**
  * Spoken by agents and routers over the connection that they have.
@@ -213,6 +279,25 @@ export const RenewalService: GenService<{
   },
 }> = /*@__PURE__*/
   serviceDesc(file_heddle_v1_identity, 0);
+
+/**
+ * Spoken by agents and routers over the connection that they have: scrapers show certificates to them too.
+ *
+ * @generated from service heddle.v1.DenyListService
+ */
+export const DenyListService: GenService<{
+  /**
+   * All that was struck, at once, and all of it anew whenever more was.
+   *
+   * @generated from rpc heddle.v1.DenyListService.WatchDenyList
+   */
+  watchDenyList: {
+    methodKind: "server_streaming";
+    input: typeof WatchDenyListRequestSchema;
+    output: typeof WatchDenyListResponseSchema;
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_heddle_v1_identity, 1);
 
 /**
  * Spoken by operators.
@@ -239,5 +324,5 @@ export const CertificateService: GenService<{
     output: typeof ListStrikesResponseSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_heddle_v1_identity, 1);
+  serviceDesc(file_heddle_v1_identity, 2);
 
