@@ -8,7 +8,7 @@ import {
 import { toRecord } from "../record.ts";
 import { plural } from "../status/plural.ts";
 import { type Listing, visible } from "../table.ts";
-import { measuredHow, rateWords } from "./measurement_words.ts";
+import { carriedWords, measuredHow, rateWords } from "./measurement_words.ts";
 
 export function capacityListing(models: readonly ModelCapacity[]): Listing<ModelCapacity> {
   return {
@@ -29,16 +29,44 @@ export function capacityListing(models: readonly ModelCapacity[]): Listing<Model
   };
 }
 
-/** Nothing is known where nobody measured: a 0 would be a lie. */
+/** Nothing is known where nobody measured: a 0 would be a lie. "~" is what did not repeat. */
 function told({ profiles }: ModelCapacity, perSecond: number): string {
-  return profiles.some(({ measured }) => measured !== undefined) ? rateWords(perSecond) : "?";
+  const known = profiles.flatMap(({ measured }) => measured === undefined ? [] : [measured]);
+  if (known.length === 0) return "?";
+  const doubted = perSecond > 0 && known.some(({ unstable }) => unstable);
+  return `${doubted ? "~" : ""}${rateWords(perSecond)}`;
 }
 
-function gainWords({ gpus, hardwareClass, requestsPerSecond, detail }: NodeGain): string {
+function gainWords({ gpus, hardwareClass, requestsPerSecond, reason }: NodeGain): string {
   const kind = gpus === 0 ? hardwareClass : `${gpus}× ${hardwareClass}`;
-  return `${kind} +${
-    requestsPerSecond === 0 && detail !== "" ? "?" : rateWords(requestsPerSecond)
-  }`;
+  switch (reason) {
+    case "":
+      return `${kind} +${rateWords(requestsPerSecond)}`;
+    case "no_room":
+      return `${kind}: none fits`;
+    case "not_measured":
+      return `${kind}: not measured`;
+    default:
+      return `${kind}: unknown`;
+  }
+}
+
+/** "12.3 a second now, 18.4 with everything …", in words where a number would say nothing. */
+function carriesWords(capacity: ModelCapacity): string {
+  const { nowPerSecond, mostPerSecond, profiles } = capacity;
+  if (!profiles.some(({ measured }) => measured !== undefined)) {
+    return "how many a second it carries nobody has measured";
+  }
+  const ready = profiles.some(({ readyReplicas }) => readyReplicas > 0);
+  const now = nowPerSecond > 0
+    ? `${told(capacity, nowPerSecond)} a second now`
+    : ready
+    ? "now an unknown number a second (what is ready was never measured)"
+    : "none now (no replica is ready)";
+  const most = mostPerSecond > 0
+    ? `${told(capacity, mostPerSecond)} with everything running that fits`
+    : "nothing that was measured could run";
+  return `${now}, ${most}`;
 }
 
 /** What a person wants to know of one model. */
@@ -49,10 +77,7 @@ function formatModel(capacity: ModelCapacity): string {
     : `, without ${plural(capacity.unmeasuredReplicas, "replica")} never measured`;
   const lines = [
     "",
-    `${model}, requests of shape ${shape}: ${
-      told(capacity, capacity.nowPerSecond)
-    } a second now, ` +
-    `${told(capacity, capacity.mostPerSecond)} with everything running that fits${unknown}`,
+    `${model}, requests of shape ${shape}: ${carriesWords(capacity)}${unknown}`,
     ...profiles.map((profile) => `  ${profileWords(capacity, profile)}`),
     `  Held by ${bottleneck.replaceAll("_", " ")}: ${bottleneckDetail}`,
     ...gains.map((gain) => `  One more node like ${gain.likeNode}: ${gainSentence(gain)}`),
@@ -75,21 +100,29 @@ function profileWords({ model, shape }: ModelCapacity, row: ProfileCapacity): st
   const count = `${row.readyReplicas} ready, ${row.mostReplicas} at most`;
   const carries = measured === undefined
     ? `never measured for ${shape}: heddle bench ${model} --profile ${profile} --shape ${shape}`
-    : `${rateWords(measured.requestsPerSecond)}/s each (${measuredHow(measured)})`;
+    : `${carriedWords(measured)} each (${measuredHow(measured)})`;
   const notes = row.notes.map((note) => `; ${note}`).join("");
   return `${profile} on ${hardwareClass}: ${count}${weights}; ${carries}${notes}`;
 }
 
 function gainSentence(
-  { replicas, nodes, requestsPerSecond, gpus, hardwareClass, detail }: NodeGain,
+  { replicas, nodes, requestsPerSecond, gpus, hardwareClass, detail, reason }: NodeGain,
 ) {
   const kind = gpus === 0 ? hardwareClass : `${gpus}× ${hardwareClass}`;
-  const adds = replicas === 0
-    ? "nothing that can be told"
-    : nodes > 1
-    ? `${rateWords(requestsPerSecond)} a second; ${nodes} of them hold ${
-      plural(replicas, "replica")
-    }`
-    : `${rateWords(requestsPerSecond)} a second by ${plural(replicas, "replica")}`;
-  return `${adds} (${kind})${detail === "" ? "" : `; ${detail}`}`;
+  const together = nodes > 1 ? `; ${nodes} of them hold ${plural(replicas, "replica")}` : "";
+  const why = detail === "" ? "" : `; ${detail}`;
+  switch (reason) {
+    case "":
+      return `${rateWords(requestsPerSecond)} a second${
+        together === "" ? ` by ${plural(replicas, "replica")}` : together
+      } (${kind})${why}`;
+    case "no_room":
+      return `nothing, no replica fits there (${kind})${why}`;
+    case "not_measured":
+      return `${plural(replicas, "replica")}${
+        nodes > 1 ? ` on ${nodes} of them` : ""
+      }, and nobody knows how much they carry (${kind})${why}`;
+    default:
+      return `nothing that can be told (${kind})${why}`;
+  }
 }

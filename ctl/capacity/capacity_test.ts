@@ -1,6 +1,10 @@
 import { deepEqual, equal, match, throws } from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
-import { type ModelCapacity, ModelCapacitySchema } from "@heddle/proto/gen/capacity";
+import {
+  type ModelCapacity,
+  ModelCapacitySchema,
+  RecordMeasurementResponseSchema,
+} from "@heddle/proto/gen/capacity";
 import { everyForm } from "../golden_fake.ts";
 import { capacityListing } from "./capacity_listing.ts";
 import { storedWords } from "./measurement_words.ts";
@@ -123,29 +127,74 @@ Deno.test("capacity: what nobody measured is a question mark, and says how to me
     unmeasuredReplicas: 3,
     bottleneck: "not_measured",
     bottleneckDetail: "no profile that runs was measured for chat",
-    gains: [{ hardwareClass: "cpu", likeNode: "n", detail: "never measured", nodes: 1 }],
+    gains: [
+      { hardwareClass: "cpu", likeNode: "n", detail: "no limit", nodes: 1, reason: "unlimited" },
+      { hardwareClass: "l4-24g", gpus: 1, likeNode: "o", detail: "GPUs 1 of 2", reason: "no_room" },
+      {
+        ...{ hardwareClass: "h100-80g", gpus: 8, likeNode: "p", nodes: 1, replicas: 4 },
+        ...{ detail: "what would run there was never measured", reason: "not_measured" },
+      },
+    ],
   });
   equal(
     everyForm(capacityListing([unknown])).table,
     "MODEL  SHAPE  NOW/S  AT MOST/S  HELD BY       ONE MORE NODE\n" +
-      "demo   chat   ?      ?          not measured  cpu +?\n" +
-      "\ndemo, requests of shape chat: ? a second now, ? with everything running that fits, " +
+      "demo   chat   ?      ?          not measured  cpu: unknown, 1× l4-24g: none fits, " +
+      "8× h100-80g: not measured\n" +
+      "\ndemo, requests of shape chat: how many a second it carries nobody has measured, " +
       "without 3 replicas never measured\n" +
       "  fast on h100-80g: 2 ready, 3 at most, weight 1; never measured for chat: heddle bench " +
       "demo --profile fast --shape chat; measured for rag only\n" +
       "  Held by not measured: no profile that runs was measured for chat\n" +
-      "  One more node like n: nothing that can be told (cpu); never measured\n",
+      "  One more node like n: nothing that can be told (cpu); no limit\n" +
+      "  One more node like o: nothing, no replica fits there (1× l4-24g); GPUs 1 of 2\n" +
+      "  One more node like p: 4 replicas, and nobody knows how much they carry (8× h100-80g); " +
+      "what would run there was never measured\n",
   );
   equal(everyForm(capacityListing([])).json, "[]\n");
   equal(everyForm(capacityListing([])).table, "The catalog has no models\n");
 });
 
-Deno.test("storedWords() says what was stored and where it counts", () => {
-  const [{ measured } = { measured: undefined }] = capacity().profiles;
+Deno.test("capacity: what did not repeat is about so much, and nothing ready is said in words", () => {
+  const unstable = { ...MEASURED, unstable: true, spread: 0.12 };
+  const doubted = capacity({
+    profiles: [{ ...FAST, measured: unstable, readyReplicas: 0, notes: ["not stable: …"] }],
+    nowPerSecond: 0,
+  });
+  match(
+    everyForm(capacityListing([doubted])).table,
+    /chat {3}0 {6}~18\.4 .*\n\ndemo, requests of shape chat: none now \(no replica is ready\), ~18\.4 with everything running that fits\n.*; about 6\.14\/s each \(.*\); not stable: …\n/,
+  );
+  const other = capacity({
+    profiles: [{ ...FAST, readyReplicas: 0 }, { ...SLOW, measured: undefined }],
+    nowPerSecond: 0,
+  });
+  match(
+    everyForm(capacityListing([other])).table,
+    /now an unknown number a second \(what is ready was never measured\), 18\.4/,
+  );
+});
+
+Deno.test("storedWords() says what was stored and where it counts, and what is doubtful about it", () => {
+  const stored = (parts: object, kept = false) =>
+    storedWords(
+      create(RecordMeasurementResponseSchema, { measurement: { ...MEASURED, ...parts }, kept }),
+    );
+  const carries = "one replica of profile fast on h100-80g carries ";
+  const seen = "heddle capacity demo --shape chat\n";
   equal(
-    measured && storedWords(measured),
-    "Stored: one replica of profile fast on h100-80g carries 6.14 requests of shape chat a second. " +
-      "What the fleet carries by it: heddle capacity demo --shape chat\n",
+    stored({}),
+    `Stored: ${carries}6.14 requests of shape chat a second. What the fleet carries by it: ${seen}`,
+  );
+  equal(
+    stored({ unstable: true, spread: 0.123 }),
+    `Stored: ${carries}about 6.14 requests of shape chat a second. Marked as not stable: repeated ` +
+      "measurements were 12 % apart. Measure again while nothing else sends there, or for longer: " +
+      `--seconds. What the fleet carries by it: ${seen}`,
+  );
+  match(
+    stored({}, true),
+    /^Not stored, because it is not stable and an earlier one is: .* by ann\)/,
   );
 });
 

@@ -1,5 +1,5 @@
 /** A measurement in words. */
-import type { Measurement } from "@heddle/proto/gen/capacity";
+import type { Measurement, RecordMeasurementResponse } from "@heddle/proto/gen/capacity";
 import { visible } from "../table.ts";
 import { formatTime } from "../time_text.ts";
 
@@ -18,11 +18,27 @@ export function measuredHow(measured: Measurement): string {
   );
 }
 
-/** Said when it is stored. */
-export function storedWords(measured: Measurement): string {
-  const { requestsPerSecond, profile, hardwareClass, shape, model } = measured;
-  const what = `profile ${profile} on ${hardwareClass} carries ${rateWords(requestsPerSecond)} ` +
-    `requests of shape ${shape} a second`;
-  return `Stored: one replica of ${visible(what)}. ` +
-    `What the fleet carries by it: heddle capacity ${visible(model)} --shape ${visible(shape)}\n`;
+/** "6.14/s", or "about 6.14/s" where it did not repeat. */
+export function carriedWords({ requestsPerSecond, unstable }: Measurement): string {
+  return `${unstable ? "about " : ""}${rateWords(requestsPerSecond)}/s`;
+}
+
+/** Said when it is stored, or is not because a better one is. */
+export function storedWords({ measurement, kept }: RecordMeasurementResponse): string {
+  if (measurement === undefined) return "";
+  const { requestsPerSecond, profile, hardwareClass, shape, model, unstable, spread } = measurement;
+  const what = `profile ${profile} on ${hardwareClass} carries ${unstable ? "about " : ""}${
+    rateWords(requestsPerSecond)
+  } requests of shape ${shape} a second`;
+  const seen = `heddle capacity ${visible(model)} --shape ${visible(shape)}`;
+  if (kept) {
+    return `Not stored, because it is not stable and an earlier one is: one replica of ` +
+      `${visible(what)} (${measuredHow(measurement)}). ${seen}\n`;
+  }
+  const doubt = unstable
+    ? `Marked as not stable: repeated measurements were ${Math.round(100 * spread)} % apart. ` +
+      "Measure again while nothing else sends there, or for longer: --seconds. "
+    : "";
+  return `Stored: one replica of ${visible(what)}. ${doubt}` +
+    `What the fleet carries by it: ${seen}\n`;
 }

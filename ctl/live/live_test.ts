@@ -56,7 +56,10 @@ const traffic = (model: string, requestsPerSecond: number) =>
     requestsPerSecond,
     inFlight: 3,
     waiting: 1,
-    ...(requestsPerSecond === 0 ? {} : { ttftP50Ms: 80, ttftP99Ms: 912, cacheHitShare: 0.35 }),
+    ...(requestsPerSecond === 0 ? {} : {
+      ...{ ttftP50Ms: 80, ttftP99Ms: 912, cacheHitShare: 0.35 },
+      queue: { gold: 3, bronze: 12 },
+    }),
   });
 
 const MOMENT: Moment = {
@@ -94,12 +97,12 @@ const MOMENT: Moment = {
 Deno.test("top: the busiest first, and all of it where the screen is high enough", () => {
   equal(
     formatTop(MOMENT, 40),
-    `lab: 2.5 requests a second, 0 fail, 0 late; 3 in flight, 1 waiting; 1 of 2 GPUs used
+    `lab: 2.5 requests a second, 0 fail, 0 late; 3 in flight, 1 waiting (gold 3, bronze 12); 1 of 2 GPUs used
 
-MODEL  READY  REQ/S  FAIL/S  LATE/S  IN FLIGHT  WAITING  TTFT P99  CACHED
-busy   1/2    2.5    0       0       3          1        912 ms    35 %
-idle   1/2    0      0       0       3          1        -         -
-third  1/2    -      -       -       0          0        -         -
+MODEL  READY  REQ/S  FAIL/S  LATE/S  IN FLIGHT  WAITING  QUEUE BY BAND      TTFT P99  CACHED
+busy   1/2    2.5    0       0       3          1        gold 3, bronze 12  912 ms    35 %
+idle   1/2    0      0       0       3          1        -                  -         -
+third  1/2    -      -       -       0          0        -                  -         -
 
 NODE  STATE  GPUS USED  GPU   LOAD     MEMORY FREE
 n1    ready  1/2        97 %  12.5/64  -
@@ -154,6 +157,7 @@ Deno.test("top: machines get numbers, and null for what is not known", () => {
     ttft_p50_ms: 80,
     ttft_p99_ms: 912,
     cache_hit_share: 0.35,
+    queue: { platinum: 0, gold: 3, silver: 0, bronze: 12 },
   });
   deepEqual([first?.model, first?.requests_per_second], ["busy", 2.5]);
   deepEqual(nodes.map(({ gpu_percent }) => gpu_percent), [97, null]);

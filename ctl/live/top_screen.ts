@@ -1,6 +1,6 @@
 /** One screen of what is going on: the busiest models, nodes and replicas. Pure. */
 import type { ModelView, NodeView, ReplicaView } from "@heddle/proto/gen/admin";
-import type { ModelTraffic } from "@heddle/proto/gen/live";
+import type { BandQueue, ModelTraffic } from "@heddle/proto/gen/live";
 import { decodeNodeState } from "@heddle/proto/node_state";
 import { degradation, replicaWord, suspicion } from "../status/degradation.ts";
 import { type Column, formatTable, visible } from "../table.ts";
@@ -35,6 +35,7 @@ const MODEL_COLUMNS: readonly Column<ModelRow>[] = [
   { title: "LATE/S", cell: ({ traffic }) => rate(traffic?.sloMissesPerSecond) },
   { title: "IN FLIGHT", cell: ({ traffic }) => String(traffic?.inFlight ?? 0) },
   { title: "WAITING", cell: ({ traffic }) => String(traffic?.waiting ?? 0) },
+  { title: "QUEUE BY BAND", cell: ({ traffic }) => queueWords(traffic?.queue) },
   { title: "TTFT P99", cell: ({ traffic }) => milliseconds(traffic?.ttftP99Ms) },
   { title: "CACHED", cell: ({ traffic }) => percent(traffic?.cacheHitShare) },
 ];
@@ -128,11 +129,22 @@ export function topRecord(moment: Moment) {
   };
 }
 
+const BANDS = ["platinum", "gold", "silver", "bronze"] as const;
+
+/** "gold 3, bronze 12": bands without a queue are left out; empty where nobody waits or it is unknown. */
+function queueWords(queue: BandQueue | undefined): string {
+  return BANDS.filter((band) => (queue?.[band] ?? 0) > 0)
+    .map((band) => `${band} ${queue?.[band]}`).join(", ");
+}
+
 function measuredOf(traffic: ModelTraffic | undefined) {
   return {
     ttft_p50_ms: traffic?.ttftP50Ms ?? null,
     ttft_p99_ms: traffic?.ttftP99Ms ?? null,
     cache_hit_share: traffic?.cacheHitShare ?? null,
+    queue: traffic?.queue === undefined
+      ? null
+      : Object.fromEntries(BANDS.map((band) => [band, traffic.queue?.[band] ?? 0])),
   };
 }
 
@@ -143,7 +155,9 @@ function head({ cluster, all, nodes }: Moment): string {
     ? "no sample of traffic yet"
     : `${rate(all.requestsPerSecond)} requests a second, ${rate(all.failuresPerSecond)} fail, ${
       rate(all.sloMissesPerSecond)
-    } late; ${all.inFlight} in flight, ${all.waiting} waiting`;
+    } late; ${all.inFlight} in flight, ${all.waiting} waiting${
+      queueWords(all.queue) === "" ? "" : ` (${queueWords(all.queue)})`
+    }`;
   return `${visible(cluster)}: ${traffic}; ${used} of ${gpus} GPUs used`;
 }
 

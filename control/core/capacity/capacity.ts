@@ -113,7 +113,16 @@ function findMeasured(
       `measured with ${measured.engine} ${measured.engineVersion}, it runs ${version || "another"}`,
     ]
     : [];
-  return { measured, notes: [...gone, ...older] };
+  const unstable = measured.unstable
+    ? [
+      `not stable: repeated measurements were ${
+        percent(measured.spread)
+      } apart; measure it again ` +
+      `while nothing else sends there: heddle bench ${measured.model} --profile ${measured.profile} ` +
+      `--shape ${shape}`,
+    ]
+    : [];
+  return { measured, notes: [...gone, ...older, ...unstable] };
 }
 
 /** Why there is no measurement although the profile was measured. */

@@ -20,6 +20,7 @@ const MEASURED: StoredMeasurement = {
   within: 1,
   outputTokensPerSecond: 900,
   replicas: 1,
+  unstable: false,
   spread: 0,
   atMs: 5n,
   by: "ann",

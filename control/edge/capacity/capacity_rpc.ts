@@ -37,6 +37,8 @@ export function capacityRpc(options: CapacityRpcOptions): ServiceImpl<typeof Cap
     async recordMeasurement(request, context) {
       const name = by(context);
       const measured = measurementOf(loop.world(), request, loop.now());
+      const before = measured.unstable && (await measurements()).find(supersedes(measured));
+      if (before) return { measurement: before, kept: true };
       const measurement = { ...measured, atMs: BigInt(Math.round(wallClock())), by: name };
       await persist([{ kind: "measurement", measurement }]);
       return { measurement };
@@ -79,6 +81,15 @@ function modelsOf(world: World, nameOrAlias: string): readonly Model[] {
 
 type Measured = Omit<StoredMeasurement, "atMs" | "by">;
 
+/** What is better known than one that is not stable: of the same engine, for the same promise. */
+function supersedes(unstable: Measured): (stored: StoredMeasurement) => boolean {
+  return (stored) =>
+    !stored.unstable && stored.fingerprint === unstable.fingerprint &&
+    stored.hardwareClass === unstable.hardwareClass &&
+    stored.engineVersion === unstable.engineVersion && stored.shape === unstable.shape &&
+    stored.ttftMs === unstable.ttftMs && stored.tpotMs === unstable.tpotMs;
+}
+
 /** What was measured, for each replica. Throws `invalid_input`, `not_found` or `failed_precondition`. */
 function measurementOf(world: World, request: RecordMeasurementRequest, now: EpochMs): Measured {
   checkNumbers(request);
@@ -95,7 +106,7 @@ function measurementOf(world: World, request: RecordMeasurementRequest, now: Epo
       `Cannot record what "${first.id}" carries: its profile left the catalog, or was changed`,
     );
   }
-  const { shape, ttftMs, tpotMs, within, spread } = request;
+  const { shape, ttftMs, tpotMs, within, spread, unstable } = request;
   const count = replicas.length;
   return {
     model: first.model,
@@ -109,6 +120,7 @@ function measurementOf(world: World, request: RecordMeasurementRequest, now: Epo
     tpotMs,
     within,
     spread,
+    unstable,
     requestsPerSecond: request.requestsPerSecond / count,
     concurrency: request.concurrency / count,
     outputTokensPerSecond: request.outputTokensPerSecond / count,

@@ -91,6 +91,7 @@ Deno.test("CapacityService knows of itself what was measured, for each replica",
     tpotMs: 100,
     requestsPerSecond: 3,
     concurrency: 6,
+    unstable: false,
     within: 0.99,
     outputTokensPerSecond: 300,
     replicas: 2,
@@ -175,4 +176,35 @@ Deno.test("CapacityService takes no measurement that does not make sense", async
   sim.dispatch({ kind: "stop_at_once", replica: id, by: "ann", reason: "" });
   sim.run(100);
   await rejects(record([id]), refused(Code.FailedPrecondition, /was perhaps not itself/));
+});
+
+Deno.test("CapacityService keeps what did not repeat, says so, and lets nothing stable go for it", async () => {
+  await using control = await bench();
+  const { client, record, ids } = control;
+  const [one = ""] = ids();
+  const doubted = { unstable: true, spread: 0.12 };
+  const first = await record([one], { ...doubted, requestsPerSecond: 3 });
+  deepEqual([first.kept, first.measurement?.unstable, first.measurement?.spread], [
+    false,
+    true,
+    0.12,
+  ]);
+  const told = async () => {
+    const [{ profiles, nowPerSecond } = { profiles: [], nowPerSecond: 0 }] =
+      (await client.getCapacity({ model: "m", shape: "chat" })).models;
+    return { nowPerSecond, notes: profiles[0]?.notes ?? [] };
+  };
+  const unstable = await told();
+  equal(unstable.nowPerSecond, 6);
+  match(
+    unstable.notes[0] ?? "",
+    /^not stable: .* 12 % apart; measure it again .*: heddle bench m --profile big --shape chat$/,
+  );
+  await record([one], { requestsPerSecond: 4 });
+  deepEqual(await told(), { nowPerSecond: 8, notes: [] });
+  const kept = await record([one], { ...doubted, requestsPerSecond: 9 });
+  deepEqual([kept.kept, kept.measurement?.requestsPerSecond], [true, 4]);
+  equal((await told()).nowPerSecond, 8);
+  // Another promise is another question: the newest answer to it counts, as ever.
+  equal((await record([one], { ...doubted, ttftMs: 500 })).kept, false);
 });

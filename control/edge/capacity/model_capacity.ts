@@ -93,13 +93,21 @@ async function gainOf(
   const groups = groupsOf(filled.world, model, found);
   const unlimited = found.length >= FILL_MAX;
   const replicas = unlimited ? 0 : found.length;
+  const requestsPerSecond = unlimited ? 0 : carried(groups, counted) / nodes;
   return create(NodeGainSchema, {
     hardwareClass: kind.hardwareClass,
     gpus: kind.gpus,
     likeNode: kind.like.name,
     nodes,
     replicas,
-    requestsPerSecond: unlimited ? 0 : carried(groups, counted) / nodes,
+    requestsPerSecond,
+    reason: unlimited
+      ? "unlimited"
+      : replicas === 0
+      ? "no_room"
+      : requestsPerSecond === 0
+      ? "not_measured"
+      : "",
     detail: unlimited
       ? "the profile names neither GPUs nor memory, so nothing says how many run on a node"
       : found.length === 0

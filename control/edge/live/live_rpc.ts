@@ -80,5 +80,16 @@ function messageOf(model: string, { requests, failures, sloMisses, ...sample }: 
     ...(sample.ttftP50Ms === null ? {} : { ttftP50Ms: sample.ttftP50Ms }),
     ...(sample.ttftP99Ms === null ? {} : { ttftP99Ms: sample.ttftP99Ms }),
     ...(sample.cacheShare === null ? {} : { cacheHitShare: sample.cacheShare }),
+    ...queueOf(sample),
   };
+}
+
+function queueOf(
+  { platinum, gold, silver, bronze }: Pick<
+    TrafficSample,
+    "platinum" | "gold" | "silver" | "bronze"
+  >,
+) {
+  const known = platinum !== null && gold !== null && silver !== null && bronze !== null;
+  return known ? { queue: { platinum, gold, silver, bronze } } : {};
 }

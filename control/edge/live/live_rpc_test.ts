@@ -23,6 +23,8 @@ async function next(follow: AsyncIterator<WatchEventsResponse>): Promise<WatchEv
   return told.value;
 }
 
+const BANDS = { platinum: 0, gold: 2, silver: 0, bronze: 1 };
+
 async function bench() {
   const events = new Map<string, EventItem>([["000000001", item("n1")], ["000000002", item("n2")]]);
   const sample = {
@@ -52,7 +54,9 @@ async function bench() {
             if (!leads) throw new HeddleError("failed_precondition", "b leads");
           },
           happenings: () => ({ events: () => events }),
-          traffic: () => ({ latest: () => new Map([["m", sample], [ALL_MODELS, sample]]) }),
+          traffic: () => ({
+            latest: () => new Map([["m", { ...sample, ...BANDS }], [ALL_MODELS, sample]]),
+          }),
         }),
       ),
   });
@@ -97,5 +101,8 @@ Deno.test("LiveService tells the newest traffic, and the sum apart", async () =>
     ],
   );
   equal(all?.inFlight, 7);
+  const [{ queue } = { queue: undefined }] = models;
+  deepEqual([queue?.gold, queue?.bronze], [2, 1]);
+  equal(all.queue, undefined, "what a router does not tell is no zero");
   deepEqual([all.ttftP50Ms, all.ttftP99Ms, all.cacheHitShare], [80, 900, undefined]);
 });

@@ -93,7 +93,7 @@ export const bench = buildCommand({
     fullDescription:
       "Doubles the number of requests at a time until more of them break the promise than a larger " +
       "load gains, narrows down, and repeats the best until it is stable. Control stores what one " +
-      "replica of the profile carries; capacity reckons with it. With --endpoint alone it measures any " +
+      "replica of the profile carries, marked where repeating it did not agree; capacity reckons with it. With --endpoint alone it measures any " +
       "server of the OpenAI API, and stores nothing. The same seed asks the same. It takes what " +
       "capacity there is: users feel it.",
   },
@@ -169,7 +169,7 @@ async function aboutOf(
   };
 }
 
-/** Undefined when there is nothing to store: of what moves about, nothing can be reckoned. */
+/** Undefined when there is nothing to store. What is not stable is stored as that. */
 async function store(
   ctl: CtlContext,
   flags: BenchFlags,
@@ -181,11 +181,7 @@ async function store(
 ) {
   if (!flags.store || best === undefined || subject === undefined) return undefined;
   if (subject.replicaIds.length === 0) return undefined;
-  if (!stable) {
-    ctl.io.err("Not stored: it is not stable\n");
-    return undefined;
-  }
-  const { measurement } = await callService(
+  return await callService(
     ctl,
     { flags, service: CapacityService },
     (client) =>
@@ -198,11 +194,12 @@ async function store(
         outputTokensPerSecond: best.completionTokensPerS,
         within: best.within,
         spread,
+        unstable: !stable,
       }, { timeoutMs: CALL_TIMEOUT_MS }),
   );
-  return measurement;
 }
 
 function recordOf(stored: Awaited<ReturnType<typeof store>>) {
-  return stored === undefined ? null : toRecord(MeasurementSchema, stored);
+  const measurement = stored?.kept === true ? undefined : stored?.measurement;
+  return measurement === undefined ? null : toRecord(MeasurementSchema, measurement);
 }

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/capacity.proto.
  */
 export const file_heddle_v1_capacity: GenFile = /*@__PURE__*/
-  fileDesc("ChhoZWRkbGUvdjEvY2FwYWNpdHkucHJvdG8SCWhlZGRsZS52MSLUAgoLTWVhc3VyZW1lbnQSDQoFbW9kZWwYASABKAkSDwoHcHJvZmlsZRgCIAEoCRITCgtmaW5nZXJwcmludBgDIAEoCRIOCgZlbmdpbmUYBCABKAkSFgoOZW5naW5lX3ZlcnNpb24YBSABKAkSFgoOaGFyZHdhcmVfY2xhc3MYBiABKAkSDQoFc2hhcGUYByABKAkSDwoHdHRmdF9tcxgIIAEoARIPCgd0cG90X21zGAkgASgBEhsKE3JlcXVlc3RzX3Blcl9zZWNvbmQYCiABKAESEwoLY29uY3VycmVuY3kYCyABKAESDgoGd2l0aGluGAwgASgBEiAKGG91dHB1dF90b2tlbnNfcGVyX3NlY29uZBgNIAEoARIQCghyZXBsaWNhcxgOIAEoDRIOCgZzcHJlYWQYDyABKAESDQoFYXRfbXMYECABKAQSCgoCYnkYESABKAki1AEKGFJlY29yZE1lYXN1cmVtZW50UmVxdWVzdBITCgtyZXBsaWNhX2lkcxgBIAMoCRINCgVzaGFwZRgCIAEoCRIPCgd0dGZ0X21zGAMgASgBEg8KB3Rwb3RfbXMYBCABKAESGwoTcmVxdWVzdHNfcGVyX3NlY29uZBgFIAEoARITCgtjb25jdXJyZW5jeRgGIAEoARIgChhvdXRwdXRfdG9rZW5zX3Blcl9zZWNvbmQYByABKAESDgoGd2l0aGluGAggASgBEg4KBnNwcmVhZBgJIAEoASJIChlSZWNvcmRNZWFzdXJlbWVudFJlc3BvbnNlEisKC21lYXN1cmVtZW50GAEgASgLMhYuaGVkZGxlLnYxLk1lYXN1cmVtZW50IjIKEkdldENhcGFjaXR5UmVxdWVzdBINCgVtb2RlbBgBIAEoCRINCgVzaGFwZRgCIAEoCSI/ChNHZXRDYXBhY2l0eVJlc3BvbnNlEigKBm1vZGVscxgBIAMoCzIYLmhlZGRsZS52MS5Nb2RlbENhcGFjaXR5ItQCCg1Nb2RlbENhcGFjaXR5Eg0KBW1vZGVsGAEgASgJEg0KBXNoYXBlGAIgASgJEhQKB3R0ZnRfbXMYAyABKAFIAIgBARIUCgd0cG90X21zGAQgASgBSAGIAQESLAoIcHJvZmlsZXMYBSADKAsyGi5oZWRkbGUudjEuUHJvZmlsZUNhcGFjaXR5EhYKDm5vd19wZXJfc2Vjb25kGAYgASgBEhcKD21vc3RfcGVyX3NlY29uZBgHIAEoARIbChN1bm1lYXN1cmVkX3JlcGxpY2FzGAggASgNEhIKCmJvdHRsZW5lY2sYCSABKAkSGQoRYm90dGxlbmVja19kZXRhaWwYCiABKAkSIgoFZ2FpbnMYCyADKAsyEy5oZWRkbGUudjEuTm9kZUdhaW4SEgoKaW5jb21wbGV0ZRgMIAEoCEIKCghfdHRmdF9tc0IKCghfdHBvdF9tcyKPAgoPUHJvZmlsZUNhcGFjaXR5Eg8KB3Byb2ZpbGUYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkSFgoOaGFyZHdhcmVfY2xhc3MYAyABKAkSDAoEZ3B1cxgEIAEoDRINCgVub2RlcxgFIAEoDRIOCgZ3ZWlnaHQYBiABKA0SFwoPbWVhc3VyZWRfd2VpZ2h0GAcgASgNEhYKDnJlYWR5X3JlcGxpY2FzGAggASgNEhUKDW1vc3RfcmVwbGljYXMYCSABKA0SLQoIbWVhc3VyZWQYCiABKAsyFi5oZWRkbGUudjEuTWVhc3VyZW1lbnRIAIgBARINCgVub3RlcxgLIAMoCUILCglfbWVhc3VyZWQikQEKCE5vZGVHYWluEhYKDmhhcmR3YXJlX2NsYXNzGAEgASgJEgwKBGdwdXMYAiABKA0SEQoJbGlrZV9ub2RlGAMgASgJEhAKCHJlcGxpY2FzGAQgASgNEhsKE3JlcXVlc3RzX3Blcl9zZWNvbmQYBSABKAESDgoGZGV0YWlsGAYgASgJEg0KBW5vZGVzGAcgASgNMr8BCg9DYXBhY2l0eVNlcnZpY2USXgoRUmVjb3JkTWVhc3VyZW1lbnQSIy5oZWRkbGUudjEuUmVjb3JkTWVhc3VyZW1lbnRSZXF1ZXN0GiQuaGVkZGxlLnYxLlJlY29yZE1lYXN1cmVtZW50UmVzcG9uc2USTAoLR2V0Q2FwYWNpdHkSHS5oZWRkbGUudjEuR2V0Q2FwYWNpdHlSZXF1ZXN0Gh4uaGVkZGxlLnYxLkdldENhcGFjaXR5UmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChhoZWRkbGUvdjEvY2FwYWNpdHkucHJvdG8SCWhlZGRsZS52MSLmAgoLTWVhc3VyZW1lbnQSDQoFbW9kZWwYASABKAkSDwoHcHJvZmlsZRgCIAEoCRITCgtmaW5nZXJwcmludBgDIAEoCRIOCgZlbmdpbmUYBCABKAkSFgoOZW5naW5lX3ZlcnNpb24YBSABKAkSFgoOaGFyZHdhcmVfY2xhc3MYBiABKAkSDQoFc2hhcGUYByABKAkSDwoHdHRmdF9tcxgIIAEoARIPCgd0cG90X21zGAkgASgBEhsKE3JlcXVlc3RzX3Blcl9zZWNvbmQYCiABKAESEwoLY29uY3VycmVuY3kYCyABKAESDgoGd2l0aGluGAwgASgBEiAKGG91dHB1dF90b2tlbnNfcGVyX3NlY29uZBgNIAEoARIQCghyZXBsaWNhcxgOIAEoDRIOCgZzcHJlYWQYDyABKAESDQoFYXRfbXMYECABKAQSCgoCYnkYESABKAkSEAoIdW5zdGFibGUYEiABKAgi5gEKGFJlY29yZE1lYXN1cmVtZW50UmVxdWVzdBITCgtyZXBsaWNhX2lkcxgBIAMoCRINCgVzaGFwZRgCIAEoCRIPCgd0dGZ0X21zGAMgASgBEg8KB3Rwb3RfbXMYBCABKAESGwoTcmVxdWVzdHNfcGVyX3NlY29uZBgFIAEoARITCgtjb25jdXJyZW5jeRgGIAEoARIgChhvdXRwdXRfdG9rZW5zX3Blcl9zZWNvbmQYByABKAESDgoGd2l0aGluGAggASgBEg4KBnNwcmVhZBgJIAEoARIQCgh1bnN0YWJsZRgKIAEoCCJWChlSZWNvcmRNZWFzdXJlbWVudFJlc3BvbnNlEisKC21lYXN1cmVtZW50GAEgASgLMhYuaGVkZGxlLnYxLk1lYXN1cmVtZW50EgwKBGtlcHQYAiABKAgiMgoSR2V0Q2FwYWNpdHlSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEg0KBXNoYXBlGAIgASgJIj8KE0dldENhcGFjaXR5UmVzcG9uc2USKAoGbW9kZWxzGAEgAygLMhguaGVkZGxlLnYxLk1vZGVsQ2FwYWNpdHki1AIKDU1vZGVsQ2FwYWNpdHkSDQoFbW9kZWwYASABKAkSDQoFc2hhcGUYAiABKAkSFAoHdHRmdF9tcxgDIAEoAUgAiAEBEhQKB3Rwb3RfbXMYBCABKAFIAYgBARIsCghwcm9maWxlcxgFIAMoCzIaLmhlZGRsZS52MS5Qcm9maWxlQ2FwYWNpdHkSFgoObm93X3Blcl9zZWNvbmQYBiABKAESFwoPbW9zdF9wZXJfc2Vjb25kGAcgASgBEhsKE3VubWVhc3VyZWRfcmVwbGljYXMYCCABKA0SEgoKYm90dGxlbmVjaxgJIAEoCRIZChFib3R0bGVuZWNrX2RldGFpbBgKIAEoCRIiCgVnYWlucxgLIAMoCzITLmhlZGRsZS52MS5Ob2RlR2FpbhISCgppbmNvbXBsZXRlGAwgASgIQgoKCF90dGZ0X21zQgoKCF90cG90X21zIo8CCg9Qcm9maWxlQ2FwYWNpdHkSDwoHcHJvZmlsZRgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRIWCg5oYXJkd2FyZV9jbGFzcxgDIAEoCRIMCgRncHVzGAQgASgNEg0KBW5vZGVzGAUgASgNEg4KBndlaWdodBgGIAEoDRIXCg9tZWFzdXJlZF93ZWlnaHQYByABKA0SFgoOcmVhZHlfcmVwbGljYXMYCCABKA0SFQoNbW9zdF9yZXBsaWNhcxgJIAEoDRItCghtZWFzdXJlZBgKIAEoCzIWLmhlZGRsZS52MS5NZWFzdXJlbWVudEgAiAEBEg0KBW5vdGVzGAsgAygJQgsKCV9tZWFzdXJlZCKhAQoITm9kZUdhaW4SFgoOaGFyZHdhcmVfY2xhc3MYASABKAkSDAoEZ3B1cxgCIAEoDRIRCglsaWtlX25vZGUYAyABKAkSEAoIcmVwbGljYXMYBCABKA0SGwoTcmVxdWVzdHNfcGVyX3NlY29uZBgFIAEoARIOCgZkZXRhaWwYBiABKAkSDQoFbm9kZXMYByABKA0SDgoGcmVhc29uGAggASgJMr8BCg9DYXBhY2l0eVNlcnZpY2USXgoRUmVjb3JkTWVhc3VyZW1lbnQSIy5oZWRkbGUudjEuUmVjb3JkTWVhc3VyZW1lbnRSZXF1ZXN0GiQuaGVkZGxlLnYxLlJlY29yZE1lYXN1cmVtZW50UmVzcG9uc2USTAoLR2V0Q2FwYWNpdHkSHS5oZWRkbGUudjEuR2V0Q2FwYWNpdHlSZXF1ZXN0Gh4uaGVkZGxlLnYxLkdldENhcGFjaXR5UmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * The most that one replica carried within a promise.
@@ -124,6 +124,13 @@ export type Measurement = Message<"heddle.v1.Measurement"> & {
    * @generated from field: string by = 17;
    */
   by: string;
+
+  /**
+   * Repeated measurements did not agree: `spread` says by how much.
+   *
+   * @generated from field: bool unstable = 18;
+   */
+  unstable: boolean;
 };
 
 /**
@@ -185,6 +192,11 @@ export type RecordMeasurementRequest = Message<"heddle.v1.RecordMeasurementReque
    * @generated from field: double spread = 9;
    */
   spread: number;
+
+  /**
+   * @generated from field: bool unstable = 10;
+   */
+  unstable: boolean;
 };
 
 /**
@@ -199,9 +211,18 @@ export const RecordMeasurementRequestSchema: GenMessage<RecordMeasurementRequest
  */
 export type RecordMeasurementResponse = Message<"heddle.v1.RecordMeasurementResponse"> & {
   /**
+   * What counts from now on.
+   *
    * @generated from field: heddle.v1.Measurement measurement = 1;
    */
   measurement?: Measurement | undefined;
+
+  /**
+   * It is an earlier one, which is stable and not replaced by one that is not.
+   *
+   * @generated from field: bool kept = 2;
+   */
+  kept: boolean;
 };
 
 /**
@@ -466,6 +487,13 @@ export type NodeGain = Message<"heddle.v1.NodeGain"> & {
    * @generated from field: uint32 nodes = 7;
    */
   nodes: number;
+
+  /**
+   * Why `requests_per_second` is 0: "no_room", "not_measured" or "unlimited"; empty where it is not.
+   *
+   * @generated from field: string reason = 8;
+   */
+  reason: string;
 };
 
 /**

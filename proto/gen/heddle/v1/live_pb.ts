@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/live.proto.
  */
 export const file_heddle_v1_live: GenFile = /*@__PURE__*/
-  fileDesc("ChRoZWRkbGUvdjEvbGl2ZS5wcm90bxIJaGVkZGxlLnYxIkMKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZmb2xsb3cYASABKAgSDQoFYWZ0ZXIYAiABKAQSDgoGc291cmNlGAMgASgJIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USDgoGc291cmNlGAEgASgJEiUKBmV2ZW50cxgCIAMoCzIVLmhlZGRsZS52MS5GbGVldEV2ZW50ImUKCkZsZWV0RXZlbnQSDgoGbnVtYmVyGAEgASgEEg0KBWF0X21zGAIgASgEEgwKBGtpbmQYAyABKAkSDwoHc3ViamVjdBgEIAEoCRIMCgR0ZXh0GAUgASgJEgsKA2JhZBgGIAEoCCIUChJMaXN0VHJhZmZpY1JlcXVlc3QiZAoTTGlzdFRyYWZmaWNSZXNwb25zZRInCgZtb2RlbHMYASADKAsyFy5oZWRkbGUudjEuTW9kZWxUcmFmZmljEiQKA2FsbBgCIAEoCzIXLmhlZGRsZS52MS5Nb2RlbFRyYWZmaWMioAIKDE1vZGVsVHJhZmZpYxINCgVtb2RlbBgBIAEoCRIbChNyZXF1ZXN0c19wZXJfc2Vjb25kGAIgASgBEhsKE2ZhaWx1cmVzX3Blcl9zZWNvbmQYAyABKAESHQoVc2xvX21pc3Nlc19wZXJfc2Vjb25kGAQgASgBEhEKCWluX2ZsaWdodBgFIAEoDRIPCgd3YWl0aW5nGAYgASgNEhgKC3R0ZnRfcDUwX21zGAcgASgBSACIAQESGAoLdHRmdF9wOTlfbXMYCCABKAFIAYgBARIcCg9jYWNoZV9oaXRfc2hhcmUYCSABKAFIAogBAUIOCgxfdHRmdF9wNTBfbXNCDgoMX3R0ZnRfcDk5X21zQhIKEF9jYWNoZV9oaXRfc2hhcmUyqwEKC0xpdmVTZXJ2aWNlEk4KC1dhdGNoRXZlbnRzEh0uaGVkZGxlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoeLmhlZGRsZS52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlMAESTAoLTGlzdFRyYWZmaWMSHS5oZWRkbGUudjEuTGlzdFRyYWZmaWNSZXF1ZXN0Gh4uaGVkZGxlLnYxLkxpc3RUcmFmZmljUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChRoZWRkbGUvdjEvbGl2ZS5wcm90bxIJaGVkZGxlLnYxIkMKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZmb2xsb3cYASABKAgSDQoFYWZ0ZXIYAiABKAQSDgoGc291cmNlGAMgASgJIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USDgoGc291cmNlGAEgASgJEiUKBmV2ZW50cxgCIAMoCzIVLmhlZGRsZS52MS5GbGVldEV2ZW50ImUKCkZsZWV0RXZlbnQSDgoGbnVtYmVyGAEgASgEEg0KBWF0X21zGAIgASgEEgwKBGtpbmQYAyABKAkSDwoHc3ViamVjdBgEIAEoCRIMCgR0ZXh0GAUgASgJEgsKA2JhZBgGIAEoCCIUChJMaXN0VHJhZmZpY1JlcXVlc3QiZAoTTGlzdFRyYWZmaWNSZXNwb25zZRInCgZtb2RlbHMYASADKAsyFy5oZWRkbGUudjEuTW9kZWxUcmFmZmljEiQKA2FsbBgCIAEoCzIXLmhlZGRsZS52MS5Nb2RlbFRyYWZmaWMixQIKDE1vZGVsVHJhZmZpYxINCgVtb2RlbBgBIAEoCRIbChNyZXF1ZXN0c19wZXJfc2Vjb25kGAIgASgBEhsKE2ZhaWx1cmVzX3Blcl9zZWNvbmQYAyABKAESHQoVc2xvX21pc3Nlc19wZXJfc2Vjb25kGAQgASgBEhEKCWluX2ZsaWdodBgFIAEoDRIPCgd3YWl0aW5nGAYgASgNEhgKC3R0ZnRfcDUwX21zGAcgASgBSACIAQESGAoLdHRmdF9wOTlfbXMYCCABKAFIAYgBARIcCg9jYWNoZV9oaXRfc2hhcmUYCSABKAFIAogBARIjCgVxdWV1ZRgKIAEoCzIULmhlZGRsZS52MS5CYW5kUXVldWVCDgoMX3R0ZnRfcDUwX21zQg4KDF90dGZ0X3A5OV9tc0ISChBfY2FjaGVfaGl0X3NoYXJlIksKCUJhbmRRdWV1ZRIQCghwbGF0aW51bRgBIAEoDRIMCgRnb2xkGAIgASgNEg4KBnNpbHZlchgDIAEoDRIOCgZicm9uemUYBCABKA0yqwEKC0xpdmVTZXJ2aWNlEk4KC1dhdGNoRXZlbnRzEh0uaGVkZGxlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoeLmhlZGRsZS52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlMAESTAoLTGlzdFRyYWZmaWMSHS5oZWRkbGUudjEuTGlzdFRyYWZmaWNSZXF1ZXN0Gh4uaGVkZGxlLnYxLkxpc3RUcmFmZmljUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * @generated from message heddle.v1.WatchEventsRequest
@@ -206,6 +206,13 @@ export type ModelTraffic = Message<"heddle.v1.ModelTraffic"> & {
    * @generated from field: optional double cache_hit_share = 9;
    */
   cacheHitShare?: number | undefined;
+
+  /**
+   * Of those that wait, the ones that wait for room; absent while a router does not tell.
+   *
+   * @generated from field: heddle.v1.BandQueue queue = 10;
+   */
+  queue?: BandQueue | undefined;
 };
 
 /**
@@ -214,6 +221,40 @@ export type ModelTraffic = Message<"heddle.v1.ModelTraffic"> & {
  */
 export const ModelTrafficSchema: GenMessage<ModelTraffic> = /*@__PURE__*/
   messageDesc(file_heddle_v1_live, 5);
+
+/**
+ * Requests that wait for room, by band.
+ *
+ * @generated from message heddle.v1.BandQueue
+ */
+export type BandQueue = Message<"heddle.v1.BandQueue"> & {
+  /**
+   * @generated from field: uint32 platinum = 1;
+   */
+  platinum: number;
+
+  /**
+   * @generated from field: uint32 gold = 2;
+   */
+  gold: number;
+
+  /**
+   * @generated from field: uint32 silver = 3;
+   */
+  silver: number;
+
+  /**
+   * @generated from field: uint32 bronze = 4;
+   */
+  bronze: number;
+};
+
+/**
+ * Describes the message heddle.v1.BandQueue.
+ * Use `create(BandQueueSchema)` to create a new message.
+ */
+export const BandQueueSchema: GenMessage<BandQueue> = /*@__PURE__*/
+  messageDesc(file_heddle_v1_live, 6);
 
 /**
  * What happens at the moment, for operators who look. Nothing of it is stored.
