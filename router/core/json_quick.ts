@@ -3,11 +3,19 @@
  * again: strings, of which prompts consist, are stepped over natively.
  */
 import type { JsonMember, JsonObject } from "./json_scan.ts";
+import { type JsonText, stringEnd } from "./json_text.ts";
+
+export interface QuickObject {
+  readonly object: JsonObject;
+  /** Members that are written at any depth. An object that was read has fewer when one stands twice. */
+  readonly memberCount: number;
+}
 
 const DEPTH_MAX = 256;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
@@ -15,52 +23,65 @@ const CLOSE_BRACKET = 0x5d;
 const SPACE_MAX = 0x20;
 
 /**
- * What `scanObject` gives for the same bytes; undefined when it would refuse them after all (a name
- * that stands twice, too deep), or is to be asked for another reason. `bytes` must parse as an object.
+ * What `scanObject` gives for the same bytes; undefined when it would refuse them after all (too
+ * deep), or is to be asked for another reason. Names that stand twice are for the caller to find, by
+ * their count. `json` must parse as an object.
  */
-export function quickObject(bytes: Uint8Array): JsonObject | undefined {
+export function quickObject(json: JsonText): QuickObject | undefined {
+  const { bytes } = json;
   const open = spaceEnd(bytes, 0);
   const members: JsonMember[] = [];
-  const keys = new Set<string>();
+  let memberCount = 0;
   let at = spaceEnd(bytes, open + 1);
   while (bytes[at] === QUOTE) {
     const keyStart = at;
-    const keyEnd = stringEnd(bytes, keyStart);
+    const keyEnd = stringEnd(json, keyStart);
     const key = decoded(bytes, keyStart, keyEnd);
-    if (keys.has(key)) return undefined;
-    keys.add(key);
     // Behind the colon.
     const valueStart = spaceEnd(bytes, spaceEnd(bytes, keyEnd) + 1);
-    const valueEnd = endOfValue(bytes, valueStart);
-    if (valueEnd === undefined) return undefined;
-    members.push({ key, keyStart, keyEnd, valueStart, valueEnd });
-    at = spaceEnd(bytes, valueEnd);
+    const value = endOfValue(json, valueStart);
+    if (value === undefined) return undefined;
+    members.push({ key, keyStart, keyEnd, valueStart, valueEnd: value.end });
+    memberCount += 1 + value.memberCount;
+    at = spaceEnd(bytes, value.end);
     if (bytes[at] === COMMA) at = spaceEnd(bytes, at + 1);
   }
   return bytes[open] === OPEN_BRACE && bytes[at] === CLOSE_BRACE
-    ? { kind: "object", members, open, close: at }
+    ? { object: { kind: "object", members, open, close: at }, memberCount }
     : undefined;
 }
 
-function endOfValue(bytes: Uint8Array, start: number): number | undefined {
+/** Where a value ends, and the members that are written in it. */
+interface ValueEnd {
+  readonly end: number;
+  readonly memberCount: number;
+}
+
+function endOfValue(json: JsonText, start: number): ValueEnd | undefined {
+  const { bytes } = json;
   const first = bytes[start];
-  if (first === QUOTE) return stringEnd(bytes, start);
-  if (first === OPEN_BRACE || first === OPEN_BRACKET) return endOfContainer(bytes, start);
-  let at = start;
-  while (!isEndOfScalar(bytes[at])) at++;
-  return at;
+  if (first === QUOTE) return { end: stringEnd(json, start), memberCount: 0 };
+  if (first === OPEN_BRACE || first === OPEN_BRACKET) return endOfContainer(json, start);
+  let end = start;
+  while (!isEndOfScalar(bytes[end])) end++;
+  return { end, memberCount: 0 };
 }
 
 function isEndOfScalar(byte: number | undefined): boolean {
   return byte === undefined || byte <= SPACE_MAX || byte === COMMA || byte === CLOSE_BRACE;
 }
 
-function endOfContainer(bytes: Uint8Array, start: number): number | undefined {
+function endOfContainer(json: JsonText, start: number): ValueEnd | undefined {
+  const { bytes } = json;
   let depth = 0;
+  let memberCount = 0;
   for (let at = start; at < bytes.length; at++) {
     switch (bytes[at]) {
       case QUOTE:
-        at = stringEnd(bytes, at) - 1;
+        at = stringEnd(json, at) - 1;
+        break;
+      case COLON:
+        memberCount++;
         break;
       case OPEN_BRACE:
       case OPEN_BRACKET:
@@ -68,21 +89,10 @@ function endOfContainer(bytes: Uint8Array, start: number): number | undefined {
         break;
       case CLOSE_BRACE:
       case CLOSE_BRACKET:
-        if (--depth === 0) return at + 1;
+        if (--depth === 0) return { end: at + 1, memberCount };
     }
   }
   return undefined;
-}
-
-/** Behind the string that begins at `start`. */
-function stringEnd(bytes: Uint8Array, start: number): number {
-  for (let at = bytes.indexOf(QUOTE, start + 1); at >= 0; at = bytes.indexOf(QUOTE, at + 1)) {
-    let backslashes = 0;
-    while (bytes[at - 1 - backslashes] === BACKSLASH) backslashes++;
-    // An even number of them are themselves escaped.
-    if (backslashes % 2 === 0) return at + 1;
-  }
-  return bytes.length;
 }
 
 function spaceEnd(bytes: Uint8Array, from: number): number {

@@ -28,7 +28,7 @@ export type JsonFault =
   | "syntax"
   /** JSON, but not an object. */
   | "not_object"
-  /** Two members of one name, plain or escaped: two readers could each take another. */
+  /** Two members of one name in one object, plain or escaped: two readers could each take another. */
   | "duplicate_key"
   | "too_deep"
   /** More arrays, objects and members than any request needs. */
@@ -49,6 +49,8 @@ export interface JsonScanOptions {
 }
 
 const DEPTH_MAX = 256;
+/** Of a path in a message: deeper than that nobody looks. */
+const PATH_CHARS_MAX = 200;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -92,6 +94,29 @@ class Fault extends Error {
   }
 }
 
+/** An array or object that is open: its closing byte, the names it has, and where in it we are. */
+interface Container {
+  readonly closer: number;
+  readonly keys?: Set<string>;
+  at: string | number;
+}
+
+function twice(key: string, offset: number, object = ""): Fault {
+  const where = object === "" ? "" : ` of ${object}`;
+  return new Fault("duplicate_key", offset, `The member ${named(key)}${where} appears twice,`);
+}
+
+/** As in `messages[2].content`, of the containers around the innermost one. */
+function pathOf(name: string, open: readonly Container[]): string {
+  const path = open.map(({ at }) => typeof at === "number" ? `[${at}]` : `.${at}`).join("");
+  const whole = `${name}${path}`;
+  return whole.length > PATH_CHARS_MAX ? `${whole.slice(0, PATH_CHARS_MAX)}…` : whole;
+}
+
+function named(key: string): string {
+  return JSON.stringify(key.slice(0, 64));
+}
+
 /** Walks the text once, front to back, without recursion: depth is data, not stack. */
 class Scanner {
   readonly #bytes: Uint8Array;
@@ -107,7 +132,7 @@ class Scanner {
     this.#space();
     const open = this.#at;
     if (this.#bytes[open] !== OPEN_BRACE) {
-      this.#value();
+      this.#value("");
       this.#nothingMore();
       throw new Fault("not_object", open, "Want a JSON object");
     }
@@ -117,13 +142,7 @@ class Scanner {
     this.#space();
     while (this.#bytes[this.#at] !== CLOSE_BRACE) {
       if (members.length > 0) this.#separator(CLOSE_BRACE);
-      const member = this.#member();
-      if (keys.has(member.key)) {
-        const name = JSON.stringify(member.key.slice(0, 64));
-        throw new Fault("duplicate_key", member.keyStart, `The member ${name} appears twice,`);
-      }
-      keys.add(member.key);
-      members.push(member);
+      members.push(this.#member(keys));
       this.#space();
     }
     const close = this.#at++;
@@ -131,20 +150,17 @@ class Scanner {
     return { kind: "object", members, open, close };
   }
 
-  #member(): JsonMember {
+  #member(keys: Set<string>): JsonMember {
     const keyStart = this.#at;
     this.#string();
     const keyEnd = this.#at;
+    const key = this.#decoded(keyStart, keyEnd);
+    if (keys.has(key)) throw twice(key, keyStart);
+    keys.add(key);
     this.#colon();
     const valueStart = this.#at;
-    this.#value();
-    return {
-      key: this.#decoded(keyStart, keyEnd),
-      keyStart,
-      keyEnd,
-      valueStart,
-      valueEnd: this.#at,
-    };
+    this.#value(key);
+    return { key, keyStart, keyEnd, valueStart, valueEnd: this.#at };
   }
 
   /** The text of the string at `start`. Nearly all keys are short and plain: decoded by hand. */
@@ -160,42 +176,45 @@ class Scanner {
     return plain;
   }
 
-  /** Any value. The stack holds the closing byte of every container that is open. */
-  #value(): void {
-    const closers: number[] = [];
+  /** Any value, that of the member `name`. */
+  #value(name: string): void {
+    const open: Container[] = [];
     for (;;) {
       const byte = this.#bytes[this.#at];
       if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-        if (closers.length + 1 >= this.#depthMax) {
+        if (open.length + 1 >= this.#depthMax) {
           throw new Fault("too_deep", this.#at, `Nested more than ${this.#depthMax} levels deep`);
         }
         this.#at++;
         this.#space();
-        const closer = byte === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET;
-        if (this.#bytes[this.#at] !== closer) {
-          closers.push(closer);
-          if (closer === CLOSE_BRACE) this.#key();
+        const container = byte === OPEN_BRACE
+          ? { closer: CLOSE_BRACE, keys: new Set<string>(), at: "" }
+          : { closer: CLOSE_BRACKET, at: 0 };
+        if (this.#bytes[this.#at] !== container.closer) {
+          open.push(container);
+          this.#key(name, open);
           continue;
         }
         this.#at++;
       } else this.#scalar(byte);
-      if (!this.#next(closers)) return;
+      if (!this.#next(name, open)) return;
     }
   }
 
   /** After a value: closes what ends here, and stands at the next value; false when all is closed. */
-  #next(closers: number[]): boolean {
+  #next(name: string, open: Container[]): boolean {
     for (;;) {
-      const closer = closers.at(-1);
-      if (closer === undefined) return false;
+      const container = open.at(-1);
+      if (container === undefined) return false;
       this.#space();
-      if (this.#bytes[this.#at] === closer) {
+      if (this.#bytes[this.#at] === container.closer) {
         this.#at++;
-        closers.pop();
+        open.pop();
         continue;
       }
-      this.#separator(closer);
-      if (closer === CLOSE_BRACE) this.#key();
+      this.#separator(container.closer);
+      if (typeof container.at === "number") container.at++;
+      else this.#key(name, open);
       return true;
     }
   }
@@ -208,8 +227,16 @@ class Scanner {
     this.#space();
   }
 
-  #key(): void {
+  /** Where the innermost of `open` is an object: the name of its next member. */
+  #key(name: string, open: readonly Container[]): void {
+    const object = open.at(-1);
+    if (object?.keys === undefined) return;
+    const start = this.#at;
     this.#string();
+    const key = this.#decoded(start, this.#at);
+    if (object.keys.has(key)) throw twice(key, start, pathOf(name, open.slice(0, -1)));
+    object.keys.add(key);
+    object.at = key;
     this.#colon();
   }
 

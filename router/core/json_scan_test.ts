@@ -30,7 +30,7 @@ const VALID = [
   '{"a":[],"b":{},"c":[[[]]],"d":[{},{"x":[]}],"e":true,"f":false,"g":null}',
   '{"":1}',
   '{"\u007f":"\u2028"}',
-  '{"a":{"x":1,"x":2}}',
+  '{"a":{"x":1,"y":{"x":2}},"x":[{"x":1},{"x":2}]}',
 ];
 
 for (const text of VALID) {
@@ -74,6 +74,9 @@ const INVALID: readonly [text: string, reason: JsonFault, offset: number][] = [
   ['{"model":1,"mod\\u0065l":2}', "duplicate_key", 11],
   ['{"mod\\u0065l":1,"x":0,"model":2}', "duplicate_key", 22],
   ['{"\\/":1,"/":2}', "duplicate_key", 8],
+  ['{"a":{"x":1,"x":2}}', "duplicate_key", 12],
+  ['{"a":[1,{"x":{},"\\u0078":2}]}', "duplicate_key", 16],
+  ['{"a":{"b":[[{"x":1}],{"y":{"z":[{"q":1,"r":[2],"q":{}}]}}]}}', "duplicate_key", 47],
 ];
 
 for (const [text, reason, offset] of INVALID) {
@@ -84,6 +87,22 @@ for (const [text, reason, offset] of INVALID) {
     assert.match(result.detail, /at byte [0-9]+$/);
   });
 }
+
+Deno.test("scanObject() says of which object it is that a member stands twice", () => {
+  for (
+    const [text, told] of [
+      ['{"a":1,"a":2}', 'The member "a" appears twice, at byte 7'],
+      ['{"a":{"x":1,"x":2}}', 'The member "x" of a appears twice, at byte 12'],
+      [
+        '{"a":{"b":[[],{"y":{"q":1,"q":{}}}]}}',
+        'The member "q" of a.b[1].y appears twice, at byte 26',
+      ],
+    ] as const
+  ) {
+    const scanned = scanObject(encode(text));
+    assert.equal(scanned.kind === "invalid" && scanned.detail, told);
+  }
+});
 
 Deno.test("scanObject() refuses UTF-16, which some engines would read", () => {
   const utf16 = Uint8Array.from([...'{"a":1}'].flatMap((char) => [char.charCodeAt(0), 0]));

@@ -66,7 +66,7 @@ export function splice(
 /**
  * The edit that makes an engine report usage in a stream: `stream_options.include_usage` set to
  * true, with the client's other options kept. Undefined when it is true already. A fault when
- * `stream_options` is neither an object nor null, or names an option twice.
+ * `stream_options` is neither an object nor null.
  */
 export function includeUsage(
   bytes: Uint8Array,

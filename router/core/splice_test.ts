@@ -120,7 +120,6 @@ for (
   const [text, offset] of [
     ['{"stream_options":true}', 18],
     ['{"stream_options":[]}', 18],
-    ['{"stream_options":{"include_usage":true,"include_usage":false}}', 40],
   ] as const
 ) {
   Deno.test(`includeUsage() refuses ${text}`, () => {

@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import { spawnTask } from "@heddle/common/task";
 import { errorText } from "@heddle/proto/error";
+import { plainBytes } from "./body/plain_bytes.ts";
 import { AnswerBody } from "./upstream_body.ts";
 import { type Deadline, deadline } from "./upstream_deadline.ts";
 import { UpstreamError, type UpstreamFailure } from "./upstream_error.ts";
@@ -63,7 +64,7 @@ export class UpstreamConnection {
     this.#socket = socket;
     this.#where = where;
     this.#owner = owner;
-    socket.on("data", (chunk: Uint8Array) => this.#onData(chunk));
+    socket.on("data", (chunk: Uint8Array) => this.#onData(plainBytes(chunk)));
     socket.on("end", () => this.#onEnd());
     socket.on("error", (error: unknown) => this.#onLost(error));
     socket.on("close", () => this.#onLost(undefined));

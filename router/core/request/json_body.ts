@@ -1,6 +1,7 @@
 /** Reads a JSON body once, for everything that the router wants to know of it. */
 import { quickObject } from "../json_quick.ts";
 import { type JsonInvalid, type JsonObject, scanObject } from "../json_scan.ts";
+import { type JsonText, jsonText } from "../json_text.ts";
 import { beyondBounds } from "./json_bounds.ts";
 
 export interface JsonBody {
@@ -25,17 +26,41 @@ const RUN_CHARS_MIN = 1_024;
 
 /** What was left out is not checked to be free of control characters; engines will. */
 export function readJsonBody(bytes: Uint8Array): JsonBody | JsonInvalid {
-  const beyond = beyondBounds(bytes);
+  const decoded = utf8.decode(bytes);
+  const json = jsonText(bytes, decoded);
+  const beyond = beyondBounds(json);
   if (beyond !== undefined) return beyond;
-  const json = utf8.decode(bytes);
-  const { text, data, attachments } = withoutData(json);
+  const { text, data, attachments } = withoutData(decoded);
   const value = parsed(text);
   if (!isObject(value)) return refused(bytes);
-  const object = quickObject(bytes) ?? scanObject(bytes);
+  const object = objectOf(json, value);
   if (object.kind === "invalid") return object;
   // Base64 has a byte for each character.
   const textBytes = bytes.length - data.reduce((sum, { length }) => sum + length, 0);
   return { kind: "body", bytes, object, value, text, data, textBytes, attachments };
+}
+
+/**
+ * Of members with one name only the last is read: where as many were read as are written, none
+ * stands twice, at any depth. The strict scanner, which is slower, says which one does.
+ */
+function objectOf(json: JsonText, value: unknown): JsonObject | JsonInvalid {
+  const quick = quickObject(json);
+  return quick !== undefined && quick.memberCount === memberCount(value)
+    ? quick.object
+    : scanObject(json.bytes);
+}
+
+/** Members of all objects in `value`, which was parsed from JSON. Without recursion. */
+function memberCount(value: unknown): number {
+  const open: object[] = typeof value === "object" && value !== null ? [value] : [];
+  let count = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const inner: readonly unknown[] = Array.isArray(next) ? next : Object.values(next);
+    if (!Array.isArray(next)) count += inner.length;
+    for (const item of inner) if (typeof item === "object" && item !== null) open.push(item);
+  }
+  return count;
 }
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -4,6 +4,7 @@
  * other request for seconds.
  */
 import type { JsonInvalid } from "../json_scan.ts";
+import { type JsonText, stringEnd } from "../json_text.ts";
 
 /** Deeper than any schema or template nests. */
 const DEPTH_MAX = 256;
@@ -13,7 +14,6 @@ const PARTS_MAX = 2 ** 20;
 const HARMLESS_BYTES = 16_384;
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
@@ -21,14 +21,15 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
 /** What is beyond the bounds; undefined for text within them, which may be anything but JSON. */
-export function beyondBounds(bytes: Uint8Array): JsonInvalid | undefined {
+export function beyondBounds(json: JsonText): JsonInvalid | undefined {
+  const { bytes } = json;
   if (bytes.length <= HARMLESS_BYTES) return undefined;
   let depth = 0;
   let parts = 0;
   for (let at = 0; at < bytes.length; at++) {
     switch (bytes[at]) {
       case QUOTE:
-        at = lastOfString(bytes, at);
+        at = stringEnd(json, at) - 1;
         break;
       case OPEN_BRACE:
       case OPEN_BRACKET:
@@ -46,17 +47,6 @@ export function beyondBounds(bytes: Uint8Array): JsonInvalid | undefined {
     }
   }
   return undefined;
-}
-
-/** The quote that ends the string which begins at `start`, or the end of the text. */
-function lastOfString(bytes: Uint8Array, start: number): number {
-  for (let at = bytes.indexOf(QUOTE, start + 1); at >= 0; at = bytes.indexOf(QUOTE, at + 1)) {
-    let backslashes = 0;
-    while (bytes[at - 1 - backslashes] === BACKSLASH) backslashes++;
-    // An even number of them are themselves escaped.
-    if (backslashes % 2 === 0) return at;
-  }
-  return bytes.length;
 }
 
 function tooMany(offset: number): JsonInvalid {

@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { Transform } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { createZstdFrames } from "./frames.ts";
+import { plainBytes } from "./plain_bytes.ts";
 import { declaredSize } from "./zstd.ts";
 
 export interface BodyLimits {
@@ -236,7 +237,7 @@ function sizeText(bytes: number): string {
 
 function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
   const [only] = parts;
-  if (parts.length === 1 && only !== undefined) return only;
+  if (parts.length === 1 && only !== undefined) return plainBytes(only);
   const whole = new Uint8Array(length);
   let at = 0;
   for (const part of parts) {
