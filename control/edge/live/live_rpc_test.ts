@@ -4,7 +4,7 @@ import { LiveService, type WatchEventsResponse } from "@heddle/proto/gen/live";
 import { HeddleError } from "@heddle/proto/error";
 import { refused } from "../admin/admin_fake.ts";
 import { operatorName } from "../caller.ts";
-import { ALL_MODELS, type EventItem } from "../console/wire.ts";
+import { ALL_MODELS, type EventItem, type TrafficSample } from "../console/wire.ts";
 import { Listener, REALM } from "../listener_fake.ts";
 import { liveRpc } from "./live_rpc.ts";
 
@@ -27,7 +27,7 @@ const BANDS = { platinum: 0, gold: 2, silver: 0, bronze: 1 };
 
 async function bench() {
   const events = new Map<string, EventItem>([["000000001", item("n1")], ["000000002", item("n2")]]);
-  const sample = {
+  const sample: TrafficSample = {
     atS: 1,
     requests: 2.5,
     failures: 0.5,
