@@ -23,8 +23,8 @@ import {
   encodeReplica,
   encodeRouter,
 } from "./encode_views.ts";
+import { readFound } from "./follow_log.ts";
 import { modelName } from "./known_name.ts";
-import { findLog } from "./log_source.ts";
 import { operatorRpc, type OperatorRpcOptions } from "./operator_rpc.ts";
 
 export interface AdminRpcOptions {
@@ -116,9 +116,9 @@ export function adminRpc(options: AdminRpcOptions): ServiceImpl<typeof AdminServ
     },
     async *readLogs(request, context) {
       by(context);
-      const found = findLog(loop.world(), request);
-      for await (const lines of logs.read(found, context.signal)) {
-        yield { lines: lines.map((text) => ({ source: found.label, text })) };
+      const reader = { world: () => loop.world(), now: () => loop.now(), logs };
+      for await (const { label, lines } of readFound(reader, request, context.signal)) {
+        yield { lines: lines.map((text) => ({ source: label, text })) };
       }
     },
   };
