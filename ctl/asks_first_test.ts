@@ -8,8 +8,6 @@ async function said(args: readonly string[], ask: Ask): Promise<string> {
 }
 
 const ASKING: readonly (readonly [string, RegExp])[] = [
-  ["drain n", /^Drain node n\?/],
-  ["nodes drain n", /^Drain node n\?/],
   ["nodes forget n", /^Forget node n\?/],
   ["replicas restart r", /^Replace replica r\?/],
   ["replicas stop r", /^Stop replica r\?/],

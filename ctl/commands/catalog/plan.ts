@@ -51,9 +51,28 @@ export const plan = buildCommand({
 
 /** What changes first, then what that starts and stops, then what stands in the way. */
 export function formatPlan(plan: CatalogPlan): string {
-  const { changes, starts, stops, shortages } = plan;
-  const sections = [
-    section("Models:", changes.map(formatChange)),
+  const { changes, starts, stops } = plan;
+  const nothing = changes.length + starts.length + stops.length === 0;
+  const lines = [
+    nothing ? `No change against revision ${plan.revision}` : `Against revision ${plan.revision}`,
+    ...section("Models:", changes.map(formatChange)),
+    ...steps(plan),
+    `${count(plan.kept, "replica goes", "replicas go")} on as ${
+      plan.kept === 1 ? "it is" : "they are"
+    }`,
+    ...(plan.incomplete ? ["There is more to do than was looked at"] : []),
+    ...(plan.waitReason === "" ? [] : [`Waits for apply --yes: ${plan.waitDetail}`]),
+  ];
+  return `${lines.map(visibleLine).join("\n")}\n`;
+}
+
+/** Only what would be started, stopped and short; empty when that is nothing. */
+export function formatSteps(plan: CatalogPlan): string {
+  return steps(plan).map((line) => `${visibleLine(line)}\n`).join("");
+}
+
+function steps({ starts, stops, shortages }: CatalogPlan): readonly string[] {
+  return [
     ...replaced(starts, stops),
     section("Would start:", starts.filter(({ replaces }) => replaces === "").map(formatReplica)),
     section(
@@ -63,17 +82,6 @@ export function formatPlan(plan: CatalogPlan): string {
     ),
     section("Would be short:", shortages.map(formatShortage)),
   ].flat();
-  const nothing = changes.length + starts.length + stops.length === 0;
-  const lines = [
-    nothing ? `No change against revision ${plan.revision}` : `Against revision ${plan.revision}`,
-    ...sections,
-    `${count(plan.kept, "replica goes", "replicas go")} on as ${
-      plan.kept === 1 ? "it is" : "they are"
-    }`,
-    ...(plan.incomplete ? ["There is more to do than was looked at"] : []),
-    ...(plan.waitReason === "" ? [] : [`Waits for apply --yes: ${plan.waitDetail}`]),
-  ];
-  return `${lines.map(visibleLine).join("\n")}\n`;
 }
 
 function section(title: string, lines: readonly string[]): readonly string[] {
