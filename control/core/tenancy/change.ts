@@ -80,7 +80,7 @@ function parentOf(tenancy: Tenancy, action: string, { kind, parent }: NewScope):
     return "";
   }
   if (parent === "") refuse(action, `say what the ${kind} is in`);
-  const id = findScope(tenancy, action, parent);
+  const id = findScope(tenancy, action, { name: parent });
   const inKind = tenancy.scopes.get(id)?.kind;
   const fits = inKind === "organisation" || (kind === "project" && inKind === "team");
   if (!fits) {
@@ -96,7 +96,7 @@ export function deleteScope(
   { name, yes }: { readonly name: string; readonly yes: boolean },
   who: By,
 ): Change {
-  const id = findScope(tenancy, "delete", name);
+  const id = findScope(tenancy, "delete", { name });
   const path = pathOf(tenancy, id);
   const scopes = [...tenancy.scopes].filter(([each, scope]) =>
     scope.deletedAt === undefined && isIn(tenancy, each, id)
@@ -159,7 +159,7 @@ export interface NewKey {
 /** Throws `invalid_input`, `not_found` or `exhausted`. */
 export function createKey(tenancy: Tenancy, key: NewKey, who: By): Change {
   const action = "create a key";
-  const project = findScope(tenancy, action, key.project);
+  const project = findScope(tenancy, action, { name: key.project, kind: "project" });
   const kind = tenancy.scopes.get(project)?.kind;
   if (kind !== "project") {
     refuse(action, `"${pathOf(tenancy, project)}" is a ${kind}, and keys are in projects`);

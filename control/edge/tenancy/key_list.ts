@@ -12,7 +12,9 @@ export function listKeys(
   request: Pick<ListKeysRequest, "in" | "all" | "keys" | "after" | "limit">,
   now: number,
 ): { readonly ids: readonly string[]; readonly more: boolean } {
-  const scope = request.in === "" ? undefined : findScope(tenancy, "list keys", request.in);
+  const scope = request.in === ""
+    ? undefined
+    : findScope(tenancy, "list keys", { name: request.in });
   const named = request.keys.slice(0, PAGE_MAX).map((name) => findKey(tenancy, "show", name));
   const limit = Math.min(request.limit === 0 ? PAGE_MAX : request.limit, PAGE_MAX);
   const candidates = named.length > 0 ? named : tenancy.keys.keys();

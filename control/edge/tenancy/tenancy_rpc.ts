@@ -66,7 +66,7 @@ function scopeCalls(
     },
     listScopes(request, context) {
       by(context);
-      const inside = request.in === "" ? "" : findScope(tenancy, "list", request.in);
+      const inside = request.in === "" ? "" : findScope(tenancy, "list", { name: request.in });
       const kind = request.kind === ScopeKind.UNSPECIFIED ? undefined : kindOf(request.kind);
       const keys = countKeys(tenancy);
       const views = [...tenancy.scopes].filter(([id, scope]) =>
