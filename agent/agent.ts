@@ -32,7 +32,7 @@ import { hardwareMetrics } from "./hardware_metrics.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
 import { evidenceOf } from "./discovery/evidence_of.ts";
-import { prepareHere } from "./supervision/prepare_here.ts";
+import { limitsFor, prepareHere } from "./supervision/prepare_here.ts";
 import type { EngineInstalls, InstalledHere } from "./installs/engine_installs.ts";
 import { openInstalls, type OpenInstallsOptions } from "./installs/open_installs.ts";
 import { enginesInUse } from "./core/install/engines_in_use.ts";
@@ -113,7 +113,12 @@ export async function buildAgent(
     makeHandle,
     gpuUses: (signal) => discovery.gpuUses(signal),
     evidence: (shard, signal) =>
-      evidenceOf(shard, { discovery, gpus: report.gpuFacts, folder: store.home, shim }, signal),
+      evidenceOf(shard, {
+        discovery,
+        gpus: report.gpuFacts,
+        folder: store.home,
+        limits: limitsFor(config, shim, shard.spec.hcas.length > 0),
+      }, signal),
     prepare: (shard, signal) =>
       prepareHere(shard, {
         config,

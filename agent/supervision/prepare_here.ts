@@ -7,7 +7,7 @@ import { progressWords } from "../core/weights/progress_words.ts";
 import { inTime } from "../discovery/evidence_of.ts";
 import { fitGpus } from "../discovery/fit_gpus.ts";
 import type { EngineVersions } from "../edge/engine/versions.ts";
-import { limitWarnings, readLimits } from "../edge/launcher/limits.ts";
+import { type LimitsOf, limitWarnings, readLimits } from "../edge/launcher/limits.ts";
 import type { NodeEnvironment } from "../engines/environment.ts";
 import type { Discovery } from "../inventory.ts";
 import { prepare, type Prepared } from "../prepare.ts";
@@ -72,12 +72,20 @@ async function fetchWeights(
 
 // Only warned of: an engine may do without, and its own words then say what it lacked.
 async function warnOfLimits({ spec }: Shard, { config, shim }: Here): Promise<void> {
-  const warnings = limitWarnings(await inTime(readLimits(shim)) ?? {}, {
-    gpus: spec.gpus.length,
-    hcas: spec.hcas.length,
-    ownMemlock: config.launcher === "systemd",
-  });
-  for (const words of warnings) log.warning(words, { shard: spec.shardId });
+  const hcas = spec.hcas.length;
+  const limits = await inTime(readLimits(limitsFor(config, shim, hcas > 0))) ?? {};
+  const shard = { gpus: spec.gpus.length, hcas, launcher: config.launcher };
+  for (const words of limitWarnings(limits, shard)) log.warning(words, { shard: spec.shardId });
+}
+
+/** How limits are read of what this agent starts. What it may lock concerns who uses adapters alone. */
+export function limitsFor(
+  { launcher, engine_user, state_directory }: Config,
+  shim: string,
+  memlock: boolean,
+): LimitsOf {
+  if (launcher !== "systemd" || !memlock) return { shim };
+  return { shim, unit: { user: engine_user, stateDirectory: state_directory } };
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

@@ -11,6 +11,8 @@ import {
   type GpuFault,
   gpuWords,
   isGrave,
+  memlockSuffices,
+  memlockWords,
   spaceWords,
 } from "./evidence.ts";
 import type { FailureRow } from "./failure_row.ts";
@@ -42,6 +44,8 @@ const SYMPTOM_LEAD_MS = 2_000;
 
 /** Share of a card's memory that may be in use before an engine starts, for the driver's own needs. */
 const OWN_USE_SHARE = 0.1;
+
+const MEMLOCK_LIMITED = "memlock_limited";
 
 interface Found extends Finding {
   readonly process: string;
@@ -102,7 +106,7 @@ function byTime(a: Found, b: Found): number {
 }
 
 function fromRow(found: Found, evidence: Evidence): Diagnosis {
-  const row = rightPlace(found.row, evidence);
+  const row = rightLimit(rightPlace(found.row, evidence), evidence);
   const { meaning, remedy, alternatives = [] } = row;
   const diagnosis: Diagnosis = {
     reason: row.reason,
@@ -129,6 +133,30 @@ function rightPlace(row: FailureRow, evidence: Evidence): FailureRow {
   return full === undefined ? row : { ...row, alternatives: [] };
 }
 
+// What may be locked decides whether that is what a symptom means, and whether a refusal was the limit's.
+function rightLimit(row: FailureRow, evidence: Evidence): FailureRow {
+  const suffices = memlockSuffices(evidence);
+  if (suffices === undefined) return row;
+  const limited = FAILURE_ROWS.find(({ reason }) => reason === MEMLOCK_LIMITED);
+  if (limited === undefined) return row;
+  if (row.reason === "nccl_system_error") {
+    const { alternatives = [] } = row;
+    return suffices
+      ? { ...row, alternatives: alternatives.filter((words) => !words.startsWith("memlock")) }
+      : { ...limited, alternatives: [row.meaning] };
+  }
+  if (row.reason !== MEMLOCK_LIMITED) return row;
+  return suffices
+    ? {
+      ...row,
+      meaning: "memory could not be pinned, though engines may lock as much as they want",
+      remedy: "see free -g: the host's memory is used up; give it more, or load with fewer workers",
+      retry: "retry",
+      alternatives: [],
+    }
+    : { ...row, retry: "permanent", alternatives: [] };
+}
+
 // An engine that wants more than an empty card has free blames nobody's process but its own setting.
 function withShare(diagnosis: Diagnosis, line: string): Diagnosis {
   const [, free, total] = /\((\d+(?:\.\d+)?)\/(\d+(?:\.\d+)?) ?GiB\)/.exec(line) ?? [];
@@ -149,8 +177,10 @@ function factsFor({ reason, retry }: FailureRow, evidence: Evidence): readonly s
   if (retry === "when_memory_free") return gpuWords(evidence.gpus ?? []);
   const faults = faultWords(evidence);
   if (faults.length > 0) return faults;
+  if (reason === MEMLOCK_LIMITED) return memlockWords(evidence);
   const ofSpace = ["disk_full", "shm_too_small", "shm_offload_failed", "bus_error"];
-  return [...ofSpace, "nccl_system_error"].includes(reason) ? spaceWords(evidence) : [];
+  if (reason === "nccl_system_error") return [...spaceWords(evidence), ...memlockWords(evidence)];
+  return ofSpace.includes(reason) ? spaceWords(evidence) : [];
 }
 
 function fromFault(grave: GpuFault, found: Found | undefined, evidence: Evidence): Diagnosis {

@@ -77,6 +77,12 @@ main: exiting due to model loading error`,
   nccl_system_error: [
     `» torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:328, unhandled system error (run with NCCL_DEBUG=INFO for details)`,
   ],
+  memlock_limited: [
+    `» node-3:812:1033 [0] misc/ibvwrap.cc:190 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory
+node-3:812:1033 [0] NCCL INFO transport/net.cc:612 -> 2`,
+    `» [1725000000.1] [node-3:812:0] ib_md.c:282 UCX ERROR ibv_reg_mr(address=0x7f, length=4096, access=0xf) failed: Cannot allocate memory. Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)`,
+    `» node-3:812:1033 [0] misc/ibvwrap.cc:201 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory`,
+  ],
   shm_too_small: [
     `» node-3:812:1033 [0] misc/shmutils.cc:72 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-k2Ts3a (size 9637888), error: No space left on device (28)`,
   ],
@@ -387,4 +393,20 @@ Deno.test("diagnose() tells what the kernel logged of a program's own doing besi
   });
   equal(crash.reason, "engine_crashed");
   match(diagnosisText(crash), /Xid 31, pid=7, MMU Fault/);
+});
+
+Deno.test("diagnose() knows from what may be locked whether that was it", () => {
+  const log = {
+    server: "ERROR 09-12 08:00:00 [a.py:1] RuntimeError: NCCL error: unhandled system error",
+  };
+  const limited = diagnosed(log, { memlockBytes: 8 * 1024 ** 2 });
+  deepEqual([limited.reason, limited.permanent], ["memlock_limited", false]);
+  deepEqual(limited.facts, ["engines may lock 8 MiB of memory here"]);
+  const free = diagnosed(log, { memlockBytes: Infinity });
+  deepEqual([free.reason, free.alternatives], ["nccl_system_error", ["/dev/shm is full"]]);
+  const said =
+    "n:8:9 [0] a.cc:1 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory";
+  match(diagnosed(said, { memlockBytes: Infinity }).remedy, /see free -g/);
+  const refused = diagnosed(said, { memlockBytes: 65_536 });
+  deepEqual([refused.permanent, refused.alternatives], [true, []]);
 });

@@ -15,6 +15,8 @@ export interface Evidence {
   /** Free bytes of where weights and caches lie. */
   readonly diskFreeBytes?: number;
   readonly shmFreeBytes?: number;
+  /** Bytes that an engine may lock, as this node's launcher starts it; Infinity: no limit. */
+  readonly memlockBytes?: number;
   /** What the kernel logged of the shard's GPUs while it ran, oldest first. */
   readonly gpuFaults?: readonly GpuFault[];
 }
@@ -43,6 +45,9 @@ export function faultWords({ gpuFaults = [] }: Evidence): readonly string[] {
 export function isGrave({ verdict }: GpuFault): boolean {
   return verdict === "out" || verdict === "nvlink";
 }
+
+/** RDMA pins what it registers, which is gigabytes. */
+export const MEMLOCK_BYTES_MIN = 16 * 1024 ** 3;
 
 /** Below this much an engine can create nothing of use there. */
 const FULL_BYTES = 64 * 1024 * 1024;
@@ -73,6 +78,17 @@ export function spaceWords({ diskFreeBytes, shmFreeBytes }: Evidence): readonly 
     ...(diskFreeBytes === undefined ? [] : [`${mib(diskFreeBytes)} MiB of disk are free`]),
     ...(shmFreeBytes === undefined ? [] : [`${mib(shmFreeBytes)} MiB of /dev/shm are free`]),
   ];
+}
+
+/** Whether engines may lock as much as RDMA pins; undefined: not known. */
+export function memlockSuffices({ memlockBytes }: Evidence): boolean | undefined {
+  return memlockBytes === undefined ? undefined : memlockBytes >= MEMLOCK_BYTES_MIN;
+}
+
+export function memlockWords({ memlockBytes }: Evidence): readonly string[] {
+  if (memlockBytes === undefined) return [];
+  if (memlockBytes === Infinity) return ["engines may lock memory without a limit here"];
+  return [`engines may lock ${mib(memlockBytes)} MiB of memory here`];
 }
 
 function mib(bytes: number): number {

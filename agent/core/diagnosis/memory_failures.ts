@@ -99,6 +99,21 @@ export const MEMORY_FAILURES: readonly FailureRow[] = [
     alternatives: ["it is /dev/shm that is full: see df /dev/shm"],
   },
   {
+    reason: "memlock_limited",
+    lines: [
+      // NCCL, UCX, libfabric, NVSHMEM: the same words for a queue, which pins memory too.
+      /ibv_(?:reg_(?:dmabuf_)?mr|create_(?:cq|qp|srq))\w*\b.*(?:failed|error).*Cannot allocate memory/i,
+    ],
+    meaning:
+      "the engine may not lock the memory that it has to pin, as RDMA does with what it registers",
+    remedy:
+      "with launcher: systemd see `systemctl show -p LimitMEMLOCK` of its unit, which is infinity " +
+      "unless a drop-in says otherwise; with launcher: process set LimitMEMLOCK=infinity for the " +
+      "agent, in a container --ulimit memlock=-1",
+    retry: "retry",
+    alternatives: ["the host's memory is used up: see free -g"],
+  },
+  {
     reason: "host_memory_or_killed",
     lines: [
       /\bExit code: -9\b/,
