@@ -5,6 +5,9 @@ import { deadline } from "./upstream_deadline.ts";
 import { UpstreamError } from "./upstream_error.ts";
 import { bareHost, type UpstreamTarget } from "./upstream_request.ts";
 
+/** After so much silence the system asks the other machine whether the connection still stands. */
+const PROBE_AFTER_MS = 30_000;
+
 /**
  * A connected socket (after the handshake, for TLS). Throws `connect_refused`, `connect_failed`,
  * `connect_timeout`, `tls_failed` or `aborted`; nothing stays open then.
@@ -28,6 +31,8 @@ export function connect(
   const onReady = (): void => {
     cleanUp();
     socket.setNoDelay(true);
+    // A machine that has gone without a word says nothing for ever; an answer may take that long.
+    socket.setKeepAlive(true, PROBE_AFTER_MS);
     resolve(socket);
   };
   const onReached = (): void => {

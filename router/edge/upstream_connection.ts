@@ -49,7 +49,6 @@ interface Running {
   streaming: boolean;
   written: boolean;
   lastByteAt: number;
-  timer: Deadline | undefined;
 }
 
 export class UpstreamConnection {
@@ -57,6 +56,9 @@ export class UpstreamConnection {
   readonly #where: string;
   readonly #owner: ConnectionOwner;
   #running: Running | undefined;
+  #timer: Deadline | undefined;
+  /** When it strikes at the earliest. */
+  #timerDueAt = Infinity;
   #answered = false;
   #gone = false;
 
@@ -98,12 +100,11 @@ export class UpstreamConnection {
       streaming: false,
       written: false,
       lastByteAt: now,
-      timer: undefined,
     };
     this.#running = running;
     this.#answered = false;
     exchange.signal.addEventListener("abort", running.onAbort);
-    this.#watch(running, exchange.firstByteTimeoutMs);
+    this.#watch(now, exchange.firstByteTimeoutMs);
     this.#write(running);
     return running.answer.promise;
   }
@@ -132,8 +133,11 @@ export class UpstreamConnection {
       whole.set(body, head.length);
       this.#socket.write(whole, onWritten);
     } else {
+      // Both in one call of the system.
+      this.#socket.cork();
       this.#socket.write(head);
       this.#socket.write(body, onWritten);
+      this.#socket.uncork();
     }
   }
 
@@ -179,8 +183,7 @@ export class UpstreamConnection {
   #onBody(running: Running, bytes: Uint8Array): void {
     if (!running.streaming) {
       running.streaming = true;
-      running.timer?.clear();
-      this.#watch(running, running.exchange.idleTimeoutMs);
+      this.#watch(running.lastByteAt, running.exchange.idleTimeoutMs);
     }
     running.body.add(bytes);
   }
@@ -222,7 +225,6 @@ export class UpstreamConnection {
   }
 
   #settle(running: Running): void {
-    running.timer?.clear();
     running.exchange.signal.removeEventListener("abort", running.onAbort);
     if (this.#running === running) this.#running = undefined;
   }
@@ -230,16 +232,25 @@ export class UpstreamConnection {
   #close(): void {
     if (this.#gone) return;
     this.#gone = true;
+    this.#timer?.clear();
     this.#socket.destroy();
     this.#owner.gone(this);
   }
 
   /**
-   * One timer for the whole exchange: setting a new one for every chunk of every stream would cost
-   * more than the relay. When it fires it looks at what happened since and sleeps for the rest.
+   * One timer for all exchanges of the connection: setting one for every chunk of every stream, or
+   * for every request, would cost more than the relay. One that strikes early does no harm: it looks
+   * at what happened since, and sleeps for the rest.
    */
-  #watch(running: Running, sleepMs: number): void {
-    running.timer = deadline(sleepMs, () => this.#onTimer(running));
+  #watch(now: number, sleepMs: number): void {
+    const dueAt = now + sleepMs;
+    if (dueAt >= this.#timerDueAt || sleepMs === Infinity) return;
+    this.#timer?.clear();
+    this.#timerDueAt = dueAt;
+    this.#timer = deadline(sleepMs, () => {
+      this.#timerDueAt = Infinity;
+      if (this.#running !== undefined) this.#onTimer(this.#running);
+    });
   }
 
   #onTimer(running: Running): void {
@@ -247,13 +258,13 @@ export class UpstreamConnection {
     const { firstByteTimeoutMs, idleTimeoutMs } = running.exchange;
     if (!running.streaming) {
       const leftMs = running.startedAt + firstByteTimeoutMs - now;
-      if (leftMs > 0) return this.#watch(running, leftMs);
+      if (leftMs > 0) return this.#watch(now, leftMs);
       return this.#fail("first_byte_timeout", `no body in ${firstByteTimeoutMs} ms`);
     }
     // While nobody reads, the socket may be paused and its silence is ours.
-    if (!running.body.awaited) return this.#watch(running, idleTimeoutMs);
+    if (!running.body.awaited) return this.#watch(now, idleTimeoutMs);
     const leftMs = Math.max(running.lastByteAt, running.body.awaitedSince) + idleTimeoutMs - now;
-    if (leftMs > 0) return this.#watch(running, leftMs);
+    if (leftMs > 0) return this.#watch(now, leftMs);
     this.#fail("idle_timeout", `silence for ${idleTimeoutMs} ms`);
   }
 }

@@ -22,6 +22,8 @@ const LF = 10;
 const CR = 13;
 /** Longest chunk-size line, extensions included. No engine sends extensions. */
 const CHUNK_LINE_BYTES_MAX = 1_024;
+/** Digits of a chunk's size that are read at once: 256 MiB. */
+const PLAIN_DIGITS_MAX = 8;
 const CHUNK_LINE = /^([0-9A-Fa-f]{1,12})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
 
 type State =
@@ -153,6 +155,7 @@ export class AnswerParser {
   #readLine(chunk: Uint8Array, at: number): number {
     const lf = chunk.indexOf(LF, at);
     const end = lf < 0 ? chunk.length : lf + 1;
+    if (this.#lineBytes === 0 && this.#isPlainLine(chunk, at, lf)) return end;
     const max = this.#state === "trailers" ? this.#options.headBytesMax : CHUNK_LINE_BYTES_MAX;
     if (!this.#keep(chunk.subarray(at, end), max) || lf < 0) return end;
     if (this.#line[this.#lineBytes - 2] !== CR) {
@@ -161,6 +164,28 @@ export class AnswerParser {
     }
     this.#lineDone(this.#takeLine(2));
     return end;
+  }
+
+  /**
+   * Lines of the chunked framing as nearly all are: whole, empty after a chunk or a few hexadecimal
+   * digits before one. Any other is left to be read with care.
+   */
+  #isPlainLine(chunk: Uint8Array, at: number, lf: number): boolean {
+    if (lf <= at || chunk[lf - 1] !== CR) return false;
+    if (this.#state === "chunk_end" && lf === at + 1) {
+      this.#state = "chunk_line";
+      return true;
+    }
+    if (this.#state !== "chunk_line" || lf - 1 === at || lf - at > PLAIN_DIGITS_MAX) return false;
+    let size = 0;
+    for (let index = at; index < lf - 1; index++) {
+      const digit = hexDigit(chunk[index] ?? 0);
+      if (digit === undefined) return false;
+      size = size * 16 + digit;
+    }
+    this.#left = size;
+    this.#state = size === 0 ? "trailers" : "chunk_data";
+    return true;
   }
 
   #lineDone(line: string): void {
@@ -216,4 +241,10 @@ export class AnswerParser {
     this.#state = "done";
     this.#sink.fault(reason, message);
   }
+}
+
+function hexDigit(byte: number): number | undefined {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : undefined;
 }

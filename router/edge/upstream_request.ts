@@ -79,7 +79,15 @@ export function requestHead(target: UpstreamTarget, request: UpstreamRequest): U
   lines.push(`host: ${host}`, "connection: keep-alive");
   const bodyless = request.method === "GET" || request.method === "HEAD";
   if (request.body.length > 0 || !bodyless) lines.push(`content-length: ${request.body.length}`);
-  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
+  return latin1(`${lines.join("\r\n")}\r\n\r\n`);
+}
+
+const encoder = new TextEncoder();
+
+/** Nearly all heads are ASCII, which encodes to the same bytes several times faster. */
+function latin1(text: string): Uint8Array {
+  const bytes = encoder.encode(text);
+  return bytes.length === text.length ? bytes : Buffer.from(text, "latin1");
 }
 
 function hostHeader({ host, port, tls }: UpstreamTarget): string {

@@ -19,6 +19,8 @@ const BLOCK_BYTES = 256;
 /** A prompt of a million tokens; what comes after it is not told apart. */
 const BLOCKS_MAX = 16_384;
 
+const encoder = new TextEncoder();
+
 /** The long contents of data: URLs are left out of the text; these stand for them. */
 const DIGEST = /;base64,#(\d+)"/g;
 
@@ -34,18 +36,18 @@ export function blocksOf(
   { text, headEnd }: Conversation,
   { hash, salt, data }: BlockOptions,
 ): PromptBlocks {
-  const encoder = new TextEncoder();
   const root = hash(encoder.encode(salt), 0n);
   const digest = (piece: string) =>
     data.length === 0
       ? piece
       : piece.replace(DIGEST, (_, index: string) =>
         `;base64,${hash(encoder.encode(data[Number(index)] ?? ""), root)}"`);
-  const head = encoder.encode(digest(text.slice(0, headEnd)));
-  const rest = encoder.encode(digest(text.slice(headEnd)));
-  const bytes = new Uint8Array(head.length + rest.length);
-  bytes.set(head);
-  bytes.set(rest, head.length);
+  const whole = digest(text);
+  const bytes = encoder.encode(whole);
+  const headText = headEnd === text.length ? whole : digest(text.slice(0, headEnd));
+  // Of ASCII, each character is a byte.
+  const ascii = bytes.length === whole.length;
+  const head = bytes.subarray(0, ascii ? headText.length : encoder.encode(headText).length);
   const hashes: number[] = [];
   let last = root;
   const end = Math.min(bytes.length, BLOCKS_MAX * BLOCK_BYTES);

@@ -121,7 +121,11 @@ export async function startListener(
 
 /** What is wrong with a request's Host; proxies and servers that disagree about it can be played off. */
 function hostFault({ httpVersion, rawHeaders }: IncomingMessage): string | undefined {
-  const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && /^host$/i.test(name)).length;
+  let hosts = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index];
+    if (name?.length === 4 && name.toLowerCase() === "host") hosts++;
+  }
   if (hosts > 1) return "it has more than one Host header";
   return hosts === 0 && httpVersion === "1.1" ? "it has no Host header" : undefined;
 }

@@ -1,8 +1,9 @@
 /** The router's Prometheus metrics, `heddle_router_*`. Labels take only names that control knows. */
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import type { BreakerState } from "../../core/fleet/breaker.ts";
 import type { Band } from "../../core/admission/band.ts";
 import type { UsageRecord } from "../../core/request/usage_record.ts";
+import { QuickHistogram, type Series } from "./quick_histogram.ts";
 import {
   registerScheduling,
   type ReplicaLoadPresent,
@@ -33,15 +34,17 @@ export interface ControlPresent {
   connected(): boolean;
 }
 
-export type Stage =
-  | "authenticate"
-  | "read"
-  | "parse"
-  | "resolve"
-  | "limit"
-  | "admit"
-  | "schedule"
-  | "forward";
+const STAGES = [
+  "authenticate",
+  "read",
+  "parse",
+  "resolve",
+  "limit",
+  "admit",
+  "schedule",
+  "forward",
+] as const;
+export type Stage = (typeof STAGES)[number];
 
 const FAST_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120];
 const CONTENT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
@@ -81,13 +84,7 @@ export function routerMetrics(registry: Registry, present: Present): RouterMetri
     labelNames: ["model", "route", "outcome"],
     registers,
   });
-  const duration = new Histogram({
-    name: "heddle_router_request_seconds",
-    help: "Time from a request's arrival to its end.",
-    labelNames: ["model", "route"],
-    buckets: CONTENT_BUCKETS,
-    registers,
-  });
+  const duration = requestHistogram(registry);
   const replicas = () => present.replicas().map(({ replicaId }) => replicaId);
   const first = replicaHistogram(registry, replicas, {
     name: "heddle_router_first_content_seconds",
@@ -109,23 +106,17 @@ export function routerMetrics(registry: Registry, present: Present): RouterMetri
     labelNames: ["model", "kind"],
     registers,
   });
-  const stages = new Histogram({
-    name: "heddle_router_stage_seconds",
-    help: "Time that each stage of a request took.",
-    labelNames: ["stage"],
-    buckets: FAST_BUCKETS,
-    registers,
-  });
+  const stage = stageHistogram(registry);
   return {
     ...registerTenancy(registry, present.tenancy),
-    stage: (stage, ms) => stages.observe({ stage }, ms / 1_000),
+    stage,
     firstContent: first,
     contentGap: gap,
     waited: waits,
     failedTry: (model, reason) => failed.inc({ model, reason }),
     record: ({ model, route, outcome, usage, durationMs }) => {
       requests.inc({ model, route, outcome });
-      duration.observe({ model, route }, durationMs / 1_000);
+      duration(model, route, durationMs);
       if (usage === undefined) return;
       tokens.inc({ model, kind: "prompt" }, usage.promptTokens);
       tokens.inc({ model, kind: "completion" }, usage.completionTokens);
@@ -142,29 +133,61 @@ function replicaHistogram(
   replicas: () => readonly string[],
   names: { readonly name: string; readonly help: string },
 ): (from: Server, ms: number) => void {
-  const seen = new Map<string, Server>();
-  const histogram = new Histogram({
+  const seen = new Map<string, { readonly replica: string; readonly series: Series }>();
+  const histogram = new QuickHistogram({
     ...names,
     labelNames: ["model", "replica"],
     buckets: CONTENT_BUCKETS,
-    registers: [registry],
-    collect() {
+    registry,
+    beforeScrape() {
       const there = new Set(replicas());
-      for (const [key, { model, replica }] of seen) {
-        if (there.has(replica)) continue;
-        this.remove({ model, replica });
+      for (const [key, { replica, series }] of seen) {
+        if (there.has(replica) || replica === OTHER_REPLICAS) continue;
+        histogram.drop(series);
         seen.delete(key);
       }
     },
   });
-  return ({ model, replica }, ms) => {
+  const seriesOf = (model: string, replica: string): Series => {
     const key = `${model} ${replica}`;
-    if (seen.has(key)) return histogram.observe({ model, replica }, ms / 1_000);
-    if (seen.size >= SERIES_MAX) {
-      return histogram.observe({ model, replica: OTHER_REPLICAS }, ms / 1_000);
+    const known = seen.get(key);
+    if (known !== undefined) return known.series;
+    if (seen.size >= SERIES_MAX && replica !== OTHER_REPLICAS) {
+      return seriesOf(model, OTHER_REPLICAS);
     }
-    seen.set(key, { model, replica });
-    histogram.observe({ model, replica }, ms / 1_000);
+    const series = histogram.series({ model, replica });
+    seen.set(key, { replica, series });
+    return series;
+  };
+  return ({ model, replica }, ms) => seriesOf(model, replica).observe(ms / 1_000);
+}
+
+function stageHistogram(registry: Registry): RouterMetrics["stage"] {
+  const histogram = new QuickHistogram({
+    name: "heddle_router_stage_seconds",
+    help: "Time that each stage of a request took.",
+    labelNames: ["stage"],
+    buckets: FAST_BUCKETS,
+    registry,
+  });
+  const byStage = new Map(STAGES.map((stage) => [stage, histogram.series({ stage })]));
+  return (stage, ms) => byStage.get(stage)?.observe(ms / 1_000);
+}
+
+function requestHistogram(registry: Registry) {
+  const histogram = new QuickHistogram({
+    name: "heddle_router_request_seconds",
+    help: "Time from a request's arrival to its end.",
+    labelNames: ["model", "route"],
+    buckets: CONTENT_BUCKETS,
+    registry,
+  });
+  const byLabels = new Map<string, Series>();
+  return (model: string, route: string, ms: number): void => {
+    const key = `${model} ${route}`;
+    const series = byLabels.get(key) ?? histogram.series({ model, route });
+    byLabels.set(key, series);
+    series.observe(ms / 1_000);
   };
 }
 

@@ -72,9 +72,11 @@ function garbage(message: string): Relayed {
   return { kind: "failed", failure: failureOfGarbage(message), work: NO_WORK };
 }
 
+const utf8 = new TextDecoder();
+
 function parsed(bytes: Uint8Array): { readonly value: unknown } | undefined {
   try {
-    return { value: JSON.parse(new TextDecoder().decode(bytes)) };
+    return { value: JSON.parse(utf8.decode(bytes)) };
   } catch {
     return undefined;
   }
