@@ -5,7 +5,8 @@
  * - `sysfs.tsv`: every attribute that was read (core/host/sysfs_capture.ts says how).
  * - `nvidia_smi.json`: every call of nvidia-smi with its exit code and both outputs.
  * - `kernel_log.txt`: what the kernel logged of faults of GPUs, without pids and names of programs.
- * - `host.json`: system, architecture, CPUs and memory.
+ * - `host.json`: system, architecture, CPUs and memory; addresses by interface, which of them the node is
+ *   managed by, and its declared fabrics, without which no adapter can be judged as it was there.
  */
 
 import { z } from "zod";
@@ -19,6 +20,7 @@ import {
   parseSysfsCapture,
   type SysfsCapture,
 } from "../core/host/sysfs_capture.ts";
+import type { DeclaredFabric } from "../core/rdma/declared_fabric.ts";
 import {
   type CapturedCall,
   CapturedNvidiaSmi,
@@ -59,7 +61,24 @@ const hostFile = z.object({
   arch: z.string(),
   cpuCount: z.number(),
   memoryBytes: z.number().nullable(),
+  /** Null: they could not be read. Captures of earlier versions have none of what follows. */
+  interfaces: z.array(
+    z.object({ name: z.string(), address: z.string(), netmask: z.string() }),
+  ).nullish(),
+  managementAddress: z.string().optional(),
+  fabrics: z.array(z.object({
+    name: z.string(),
+    hcas: z.array(z.string()),
+    linkLayer: z.enum(["infiniband", "ethernet"]).optional(),
+    rateGbps: z.number().optional(),
+  })).optional(),
 });
+
+/** What the node's configuration said of its hardware, as far as the inventory depends on it. */
+export interface CapturedSettings {
+  readonly managementAddress: string;
+  readonly fabrics: readonly DeclaredFabric[];
+}
 
 /** A source that keeps what is read through it. */
 export class RecordingSource implements HardwareSource {
@@ -76,18 +95,29 @@ export class RecordingSource implements HardwareSource {
   }
 
   /**
-   * Writes all that was read so far below `folder`, masked, and the faults of GPUs that the kernel
-   * logged. Throws HeddleError when it cannot.
+   * Writes all that was read so far below `folder`, masked, the faults of GPUs that the kernel logged,
+   * and the settings. Throws HeddleError when it cannot.
    */
-  async write(folder: string, faults: readonly XidEvent[]): Promise<void> {
+  async write(
+    folder: string,
+    faults: readonly XidEvent[],
+    { managementAddress, fabrics }: CapturedSettings,
+  ): Promise<void> {
     const mask = new Mask();
-    const { os, arch, cpuCount, memoryBytes } = this.host();
+    const { os, arch, cpuCount, memoryBytes, interfaces } = this.host();
     const host = {
       version: CAPTURE_VERSION,
       os,
       arch,
       cpuCount,
       memoryBytes: memoryBytes ?? null,
+      interfaces: interfaces?.map(({ name, address, netmask }) => ({
+        name,
+        address: mask.address(address),
+        netmask,
+      })) ?? null,
+      managementAddress: mask.address(managementAddress),
+      fabrics: fabrics.map((fabric) => ({ ...fabric, hcas: [...fabric.hcas] })),
     } satisfies z.input<typeof hostFile>;
     const nvidiaSmi = {
       path: this.nvidiaSmi?.path ?? null,
@@ -147,12 +177,14 @@ function jsonText(value: unknown): string {
 }
 
 /** The source that a folder written by RecordingSource holds. Throws HeddleError for any other. */
-export async function readCapture(folder: string): Promise<HardwareSource> {
+export async function readCapture(
+  folder: string,
+): Promise<{ readonly source: HardwareSource; readonly settings: Partial<CapturedSettings> }> {
   const host = parsed(hostFile, await fileText(`${folder}/host.json`), `${folder}/host.json`);
   const smiPath = `${folder}/nvidia_smi.json`;
   const smi = parsed(nvidiaSmiFile, await fileText(smiPath), smiPath);
   const sysfs = parseSysfsCapture(await fileText(`${folder}/sysfs.tsv`));
-  return {
+  const source: HardwareSource = {
     sysfs: new CapturedSysfs(folder, sysfs),
     nvidiaSmi: smi.path === null ? undefined : new CapturedNvidiaSmi(smi.path, smi.calls),
     host: () => ({
@@ -161,9 +193,22 @@ export async function readCapture(folder: string): Promise<HardwareSource> {
       arch: host.arch,
       cpuCount: host.cpuCount,
       memoryBytes: host.memoryBytes ?? undefined,
-      interfaces: undefined,
+      interfaces: host.interfaces ?? undefined,
       problems: [],
     }),
+  };
+  const { managementAddress } = host;
+  const fabrics = host.fabrics?.map(({ linkLayer, rateGbps, ...fabric }) => ({
+    ...fabric,
+    ...(linkLayer === undefined ? {} : { linkLayer }),
+    ...(rateGbps === undefined ? {} : { rateGbps }),
+  }));
+  return {
+    source,
+    settings: {
+      ...(managementAddress === undefined ? {} : { managementAddress }),
+      ...(fabrics === undefined ? {} : { fabrics }),
+    },
   };
 }
 

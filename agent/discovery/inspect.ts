@@ -17,21 +17,28 @@ export interface Inspection {
 
 /**
  * The inventory, without engines. Throws HeddleError when the capture cannot be written or read.
- * A replay has no model directories and no addresses: those are the machine's that it was made on.
+ * A replay has no model directories: those are the machine's that it was made on. Its fabrics are the
+ * captured ones, unless others are declared here to try them.
  */
 export async function inspectHardware(
   { discovery, capture, replay }: Inspection,
   signal: AbortSignal,
 ): Promise<Inventory> {
   if (replay !== undefined) {
-    const source = await readCapture(replay);
-    const options = { ...discovery, modelDirs: [], kernelLog: kernelLogOf(replay) };
+    const { source, settings } = await readCapture(replay);
+    const options = {
+      ...discovery,
+      ...settings,
+      ...(discovery.fabrics.length > 0 ? { fabrics: discovery.fabrics } : {}),
+      modelDirs: [],
+      kernelLog: kernelLogOf(replay),
+    };
     return await createDiscoveryOf(source, options).inventory(signal);
   }
   const source = new RecordingSource(machineSource(discovery.sysfsRoot, discovery.nvidiaSmi));
   const looked = createDiscoveryOf(source, discovery);
   const inventory = await looked.inventory(signal);
   inventory.load = encodeNodeLoad(readHostLoad(), [], inventory.gpus);
-  if (capture !== undefined) await source.write(capture, looked.kernelFaults());
+  if (capture !== undefined) await source.write(capture, looked.kernelFaults(), discovery);
   return inventory;
 }

@@ -2,7 +2,9 @@ import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import type { Inventory } from "@heddle/proto/gen/types";
 import { inspectHardware } from "../../agent/discovery/inspect.ts";
 import { inventoryTable } from "../../agent/core/host/inventory_table.ts";
-import type { DiscoveryOptions } from "../../agent/inventory.ts";
+import { RecordingSource } from "../../agent/discovery/hardware_capture.ts";
+import { machineSource } from "../../agent/discovery/hardware_source.ts";
+import { createDiscoveryOf, type DiscoveryOptions } from "../../agent/inventory.ts";
 import { writeFixtureNode } from "../../tools/fleet/fixture_node.ts";
 import type { FixtureNode } from "../../tools/fleet/fixture_spec.ts";
 
@@ -25,10 +27,25 @@ const NODE: FixtureNode = {
   nvlink: "all",
 };
 
-async function withNode(use: (dir: string, options: DiscoveryOptions) => Promise<void>) {
+/** A machine that has none of it. */
+const ELSEWHERE: DiscoveryOptions = {
+  sysfsRoot: "/nowhere",
+  nvidiaSmi: undefined,
+  fabrics: [],
+  modelDirs: [],
+  enginePorts: { first: 20_000, last: 20_255, block: 256 },
+  labels: {},
+  now: () => 0,
+  managementAddress: "127.0.0.1",
+};
+
+async function withNode(
+  use: (dir: string, options: DiscoveryOptions) => Promise<void>,
+  node: FixtureNode = NODE,
+) {
   const dir = await Deno.makeTempDir();
   try {
-    const written = await writeFixtureNode(dir, NODE);
+    const written = await writeFixtureNode(dir, node);
     await use(dir, {
       ...written,
       fabrics: [{ name: "ib-a", hcas: ["mlx5_0", "mlx5_1"], rateGbps: 400 }],
@@ -44,8 +61,10 @@ async function withNode(use: (dir: string, options: DiscoveryOptions) => Promise
 }
 
 /** What a capture must preserve: everything but identifiers and the machine it is read on. */
-function essence({ gpus, hcas, fabrics, problems, driverVersion, arch }: Inventory): unknown {
+function essence(inventory: Inventory): unknown {
+  const { gpus, hcas, fabrics, problems, driverVersion, arch, managementInterface } = inventory;
   return {
+    managementInterface,
     gpus: gpus.map((gpu) => ({ ...gpu, uuid: "" })),
     hcas,
     fabrics,
@@ -95,6 +114,68 @@ Deno.test("a capture gives the same inventory anywhere, and names nobody", async
       ok(texts.every((text) => !text.includes(secret)), secret);
     }
   });
+});
+
+/** A port whose GID table holds an address that was its interface's once, before the one it has. */
+async function writeRocePort(sysfsRoot: string): Promise<void> {
+  const port = `${sysfsRoot}/class/infiniband/mlx5_2/ports/1`;
+  const table: readonly (readonly [gid: string, type: string])[] = [
+    ["fe80:0000:0000:0000:5054:00ff:fe12:3456", "IB/RoCE v1"],
+    ["fe80:0000:0000:0000:5054:00ff:fe12:3456", "RoCE v2"],
+    ["0000:0000:0000:0000:0000:ffff:0a14:0105", "RoCE v2"],
+    ["0000:0000:0000:0000:0000:ffff:0a14:0107", "IB/RoCE v1"],
+    ["0000:0000:0000:0000:0000:ffff:0a14:0107", "RoCE v2"],
+  ];
+  for (const folder of ["gids", "gid_attrs/types", "gid_attrs/ndevs"]) {
+    await Deno.remove(`${port}/${folder}`, { recursive: true }).catch(() => {});
+    await Deno.mkdir(`${port}/${folder}`, { recursive: true });
+  }
+  for (const [index, [gid, type]] of table.entries()) {
+    await Deno.writeTextFile(`${port}/gids/${index}`, `${gid}\n`);
+    await Deno.writeTextFile(`${port}/gid_attrs/types/${index}`, `${type}\n`);
+    await Deno.writeTextFile(`${port}/gid_attrs/ndevs/${index}`, "ens9\n");
+  }
+}
+
+Deno.test("a capture has what chooses a RoCE port's GID, and the fabrics, with addresses masked", async () => {
+  const roce = { name: "mlx5_2", linkLayer: "Ethernet", rate: "400 Gb/sec (4X NDR)" } as const;
+  await withNode(async (dir, options) => {
+    await writeRocePort(options.sysfsRoot);
+    const machine = machineSource(options.sysfsRoot, options.nvidiaSmi);
+    const interfaces = [
+      { name: "lo", address: "127.0.0.1", netmask: "255.0.0.0" },
+      { name: "ens3", address: "10.9.8.7", netmask: "255.255.255.0" },
+      { name: "ens3", address: "fe80::5054:ff:fe12:3456", netmask: "ffff:ffff:ffff:ffff::" },
+      { name: "ens9", address: "10.20.1.7", netmask: "255.255.255.0" },
+    ];
+    const source = new RecordingSource({
+      ...machine,
+      host: () => ({ ...machine.host(), interfaces, problems: [] }),
+    });
+    for (const managementAddress of ["10.9.8.7", "203.0.113.9"]) {
+      const discovery = {
+        ...options,
+        fabrics: [{ name: "roce-a", hcas: ["mlx5_2"], linkLayer: "ethernet" as const }],
+        managementAddress,
+      };
+      const looked = createDiscoveryOf(source, discovery);
+      const seen = await looked.inventory(never);
+      const capture = `${dir}/capture-${managementAddress}`;
+      await source.write(capture, looked.kernelFaults(), discovery);
+      const replayed = await inspectHardware({ discovery: ELSEWHERE, replay: capture }, never);
+      equal(seen.hcas.find(({ name }) => name === "mlx5_2")?.roceGidIndex, 4);
+      deepEqual(replayed.hcas, seen.hcas);
+      deepEqual(replayed.fabrics, seen.fabrics);
+      equal(replayed.managementInterface, managementAddress === "10.9.8.7" ? "ens3" : "");
+      const reasons = ({ problems }: Inventory) => problems.map(({ reason }) => reason);
+      deepEqual(reasons(replayed), reasons(seen));
+      const files = await Promise.all(
+        ["sysfs.tsv", "host.json"].map((file) => Deno.readTextFile(`${capture}/${file}`)),
+      );
+      const secrets = ["10.9.8.7", "10.20.1.7", "203.0.113.9", "0a14:01", "5054:ff"];
+      for (const secret of secrets) ok(files.every((text) => !text.includes(secret)), secret);
+    }
+  }, { ...NODE, hcas: [...NODE.hcas, roce] });
 });
 
 Deno.test("a folder that is no capture is refused with its name", async () => {
