@@ -33,8 +33,8 @@ Deno.test("a replica alone with a request gives tokens at its own speed, and sha
 });
 
 Deno.test("control scales a fleet with the day: fewer misses than the least, fewer GPUs than the most", () => {
-  const day = { seed: 1, peakPerS: 240, hours: 1 };
-  const run = (min: number, max: number) => replay({ ...day, scaling: { min, max, target: 32 } });
+  const run = (min: number, max: number) =>
+    replay({ trace: traceOf(1, 240), hours: 1, scaling: { min, max, target: 32 } });
   const [scaled, least, most] = [run(2, 8), run(2, 2), run(8, 8)];
   ok(scaled.late + scaled.refused < (least.late + least.refused) / 2);
   ok(least.gpuHours < scaled.gpuHours && scaled.gpuHours < most.gpuHours);

@@ -20,6 +20,8 @@ export const MODEL = "chat-8b";
 
 const NODES = 4;
 const GPUS = 4;
+/** As many replicas as there can be. */
+export const GPUS_MAX = NODES * GPUS;
 /** From the command to the first token: an 8B model from a local disk. */
 const LOAD_MS = 90_000;
 const STOP_MS = 5_000;
@@ -71,7 +73,7 @@ export class DayFleet {
       decisions: NO_DECISIONS,
       timings: DEFAULT_TIMINGS,
     }, now);
-    for (const node of this.#nodes.values()) this.#dispatch(node.register());
+    for (const node of this.#nodes.values()) this.#dispatch(node.register(now));
   }
 
   /** Replicas that take requests. */
@@ -150,7 +152,9 @@ export class DayFleet {
       if (node.nextDue() <= this.now) node.advance(this.now);
       for (const event of node.take()) this.#dispatch(event);
       if (!beats) continue;
-      this.#dispatch(node.heartbeat((replica) => this.#loads.get(replica)?.inFlight ?? 0));
+      this.#dispatch(
+        node.heartbeat((replica) => this.#loads.get(replica)?.inFlight ?? 0, this.now),
+      );
     }
   }
 

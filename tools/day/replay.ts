@@ -1,7 +1,7 @@
 /** One day against one choice of replicas. */
 import { catalogSchema } from "../../control/core/catalog.ts";
 import { DayFleet, MODEL } from "./fleet.ts";
-import { DAY_S, traceOf } from "./trace.ts";
+import { DAY_S, type Trace } from "./trace.ts";
 
 /** Parts of a second: fine enough for a first token, coarse enough for minutes of waiting. */
 const STEPS_PER_S = 5;
@@ -37,13 +37,12 @@ export interface Replayed {
 }
 
 export interface ReplayOptions {
-  readonly seed: number;
-  readonly peakPerS: number;
+  readonly trace: Trace;
   readonly hours: number;
   readonly scaling: Scaling;
 }
 
-export function replay({ seed, peakPerS, hours, scaling }: ReplayOptions): Replayed {
+export function replay({ trace, hours, scaling }: ReplayOptions): Replayed {
   const catalog = catalogSchema.parse({
     models: [{
       name: MODEL,
@@ -53,15 +52,14 @@ export function replay({ seed, peakPerS, hours, scaling }: ReplayOptions): Repla
       profiles: [{ name: "p", gpu_class: "h100-80g", tp: 1 }],
     }],
   });
-  const trace = traceOf(seed, peakPerS);
   const fleet = new DayFleet(catalog, SLO, 1_000_000);
   const stepMs = 1_000 / STEPS_PER_S;
   const samples: Sample[] = [];
   const sums = { requests: 0, late: 0, refused: 0, gpuSeconds: 0, changes: 0 };
   let ready = 0;
-  for (let second = -BEFORE_S; second < hours * 3_600; second++) {
+  for (let second = -BEFORE_S; second < Math.ceil(hours * 3_600); second++) {
     for (let part = 0; part < STEPS_PER_S; part++) {
-      fleet.step(stepMs, trace.arrivals(second, 1 / STEPS_PER_S));
+      fleet.step(stepMs, trace.arrivals(second + part / STEPS_PER_S, 1 / STEPS_PER_S));
     }
     if (second < 0) {
       fleet.take();

@@ -52,7 +52,7 @@ export interface Arrival {
 export interface Trace {
   /** Requests a second at a second of the day; seconds before 0 are the day before's. */
   rate(second: number): number;
-  /** What arrives in a part of a second. Asked in order, each once. */
+  /** What arrives from there on, in a part of a second. Asked in order, each once. */
   arrivals(second: number, seconds: number): readonly Arrival[];
 }
 
@@ -71,7 +71,7 @@ export function traceOf(seed: number, peakPerS: number): Trace {
   return {
     rate,
     arrivals: (second, seconds) =>
-      Array.from({ length: poisson(random, rate(second) * seconds) }, () => ({
+      Array.from({ length: poisson(random, rate(Math.floor(second)) * seconds) }, () => ({
         promptTokens: 300 + logUniform(random, 50, 800),
         outputTokens: logUniform(random, 50, 400),
       })),
