@@ -13,8 +13,6 @@ const ASKING: readonly (readonly [string, RegExp])[] = [
   ["replicas stop r", /^Stop replica r\?/],
   ["weights remove n f", /^Remove f on n\?/],
   ["ca strike agent/n", /^Strike agent\/n\?/],
-  ["keys rotate k --overlap 0s", /^End the secret of key k now\?/],
-  ["keys revoke k", /^Revoke key k for good\?/],
 ];
 
 for (const [line, question] of ASKING) {

@@ -238,13 +238,21 @@ Deno.test("plan: an engine that takes another's place is one line, from where an
   );
 });
 
-Deno.test("apply: says the revision, or why it waits and how to go on", () => {
+Deno.test("apply: says the revision, that nothing changed, or why it waits and how to go on", () => {
+  const answer = create(ApplyCatalogResponseSchema, { applied: true, revision: 7n });
   equal(
-    applied(create(ApplyCatalogResponseSchema, { applied: true, revision: 7n }), "c.yaml"),
+    applied(answer, { file: "c.yaml", before: 6n }),
     "Applied as revision 7; watch it with: models\n",
   );
+  equal(
+    applied(answer, { file: "c.yaml", before: 7n }),
+    "Nothing changed: c.yaml is what is acted on already, revision 7\n",
+  );
   const waits = create(ApplyCatalogResponseSchema, { waitDetail: "it would stop 3 of 4" });
-  throws(() => applied(waits, "c.yaml"), /it would stop 3 of 4\. .*apply c\.yaml --yes/);
+  throws(
+    () => applied(waits, { file: "c.yaml", before: 0n }),
+    /it would stop 3 of 4\. .*apply c\.yaml --yes/,
+  );
 });
 
 Deno.test("version: says whether control leads, and who does when it does not", () => {

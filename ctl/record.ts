@@ -19,6 +19,11 @@ export function toRecord<Desc extends DescMessage>(
   );
 }
 
+/** The names of a record's fields, in their order, also where there is no record. */
+export function fieldsOf(schema: DescMessage): readonly string[] {
+  return schema.members.flatMap((member) => member.kind === "oneof" ? [] : [member.name]);
+}
+
 function fieldValue(field: DescField, value: unknown): unknown {
   if (value === undefined) return null;
   switch (field.fieldKind) {

@@ -92,7 +92,7 @@ Keys:        2
 Own limits:  none
 Created:     2027-01-03 18:13Z by ann
 
-Nothing limits it. Set limits with: limits set
+Nothing limits acme/research. Set a limit with: limits set acme/research --rpm 60; --help has the others
 `,
     );
     equal(

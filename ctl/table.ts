@@ -22,7 +22,9 @@ export interface Listing<Row> {
   readonly columns: readonly Column<Row>[];
   /** Plain data for json, yaml and csv. */
   readonly record: (row: Row) => Readonly<Record<string, unknown>>;
-  /** Said on a terminal when there are no rows. */
+  /** The records' names, for the first line of CSV without a record. */
+  readonly fields?: readonly string[];
+  /** Said when there are no rows, and what to do then: on standard error in a pipe. */
   readonly empty: string;
   /** Lines for people, below a table; empty when there is nothing to say. */
   readonly footer?: (rows: readonly Row[]) => string;
@@ -38,11 +40,13 @@ export function writeListing<Row>(io: Io, listing: Listing<Row>, output: Output)
       io.out(stringify(listing.rows.map(listing.record)));
       return;
     case "csv":
-      io.out(formatCsv(listing.rows.map(listing.record)));
+      io.out(formatCsv(listing.rows.map(listing.record), listing.fields));
       return;
     case "table":
     case "wide":
       io.out(formatTable(listing, { aligned: io.terminal, wide: output === "wide" }));
+      // A pipe gets the heads alone; a person reads why.
+      if (listing.rows.length === 0 && !io.terminal) io.err(`${listing.empty}\n`);
       // Lines that are no rows would spoil what a pipe reads, and are for people all the same.
       (io.terminal ? io.out : io.err)(listing.footer?.(listing.rows) ?? "");
       return;
@@ -78,8 +82,12 @@ export function visible(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ").trim() || "-";
 }
 
-function formatCsv(records: readonly Readonly<Record<string, unknown>>[]): string {
-  const names = Object.keys(records[0] ?? {});
+function formatCsv(
+  records: readonly Readonly<Record<string, unknown>>[],
+  fields: readonly string[] = [],
+): string {
+  const [first] = records;
+  const names = first === undefined ? fields : Object.keys(first);
   const line = (cells: readonly unknown[]) => `${cells.map(csvCell).join(",")}\r\n`;
   if (names.length === 0) return "";
   return line(names) + records.map((record) => line(names.map((name) => record[name]))).join("");

@@ -111,7 +111,7 @@ Deno.test("keys: the table, what is shown of one, and where its limits come from
     }),
   ];
   equal(
-    textOf(limitListing(limits)),
+    textOf(limitListing(limits, "key_1")),
     "LIMIT                VALUE      FROM               SPENT  REFILLS IN\n" +
       "requests per minute  5          organisation acme  -      -\n" +
       "budget               100/month  key ci             1.5    1h30m\n",
@@ -201,5 +201,8 @@ Deno.test("usage: a column for each thing that is told apart, in every form", ()
   deepEqual([record.key_id, record.cost_micro, record.from_s], ["key_1", 1_250_000, null]);
   equal(textOf(usageListing([row], ["key"]), "csv").split("\r\n").length, 3);
   equal(textOf(usageListing([row], ["key"]), "yaml").startsWith("- key_id: key_1\n"), true);
-  equal(textOf(usageListing([], ["key"])), "Nothing was used\n");
+  equal(
+    textOf(usageListing([], ["key"])),
+    "Nothing was used in that time. Look further back with: usage --since 30d\n",
+  );
 });

@@ -3,7 +3,7 @@ import { buildCommand } from "@stricli/core";
 import { type AuditRecord, AuditRecordSchema } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../client.ts";
 import { type CtlContext, list, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../command.ts";
-import { toRecord } from "../record.ts";
+import { fieldsOf, toRecord } from "../record.ts";
 import type { Listing } from "../table.ts";
 import { formatTime } from "../time_text.ts";
 
@@ -39,8 +39,10 @@ export const listAudit = buildCommand({
 export function auditListing(records: readonly AuditRecord[]): Listing<AuditRecord> {
   return {
     rows: records,
-    empty: "No operator has decided anything yet",
+    empty:
+      "No operator has decided anything yet. What they decide is kept here, such as: cordon NODE",
     record: (record) => toRecord(AuditRecordSchema, record),
+    fields: fieldsOf(AuditRecordSchema),
     columns: [
       { title: "WHEN", cell: ({ atMs }) => formatTime(Number(atMs)) },
       { title: "BY", cell: ({ by }) => by },

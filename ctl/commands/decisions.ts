@@ -3,7 +3,7 @@ import { formatDurationMs } from "@heddle/common/duration";
 import { type DecisionView, DecisionViewSchema } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../client.ts";
 import { listCommand } from "../command.ts";
-import { toRecord } from "../record.ts";
+import { fieldsOf, toRecord } from "../record.ts";
 import type { Listing } from "../table.ts";
 
 export const listDecisions = listCommand(
@@ -16,8 +16,9 @@ export const listDecisions = listCommand(
 export function decisionListing(decisions: readonly DecisionView[]): Listing<DecisionView> {
   return {
     rows: decisions,
-    empty: "No operator has decided anything that still holds",
+    empty: "No operator has decided anything that still holds. What was decided before: audit",
     record: (decision) => toRecord(DecisionViewSchema, decision),
+    fields: fieldsOf(DecisionViewSchema),
     columns: [
       { title: "DECISION", cell: ({ kind }) => kind },
       { title: "ABOUT", cell: aboutOf },

@@ -29,6 +29,7 @@ function engineListing(rows: readonly EngineRow[]): Listing<EngineRow> {
     rows,
     empty: "No node has an engine. Name them in agent.yaml, or have control install them (engines)",
     record: (row) => ({ ...row }),
+    fields: ["node", "engine", "version", "state", "wanted", "reason", "path"],
     columns: [
       { title: "NODE", cell: (row) => row.node },
       { title: "ENGINE", cell: (row) => row.engine },

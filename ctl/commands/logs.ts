@@ -123,8 +123,9 @@ function readSource(line: string): LogSource {
 function sourceListing(node: string, sources: readonly LogSource[]): Listing<LogSource> {
   return {
     rows: sources,
-    empty: `Nothing on ${node} has a log`,
+    empty: `Nothing on ${node} has a log. What there is: nodes`,
     record: ({ name, words }) => ({ name, words }),
+    fields: ["name", "words"],
     columns: [
       { title: "SOURCE", cell: ({ name }) => name },
       { title: "WHAT", cell: ({ words }) => words },

@@ -4,7 +4,7 @@ import { type RouterView, RouterViewSchema } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../client.ts";
 import { listCommand } from "../command.ts";
 import { certificateEnds } from "./nodes/list.ts";
-import { toRecord } from "../record.ts";
+import { fieldsOf, toRecord } from "../record.ts";
 import type { Listing } from "../table.ts";
 
 export const listRouters = listCommand(
@@ -17,12 +17,14 @@ export const listRouters = listCommand(
 function routerListing(routers: readonly RouterView[]): Listing<RouterView> {
   return {
     rows: routers,
-    empty: "No router has reported",
+    empty:
+      "No router has reported. Is heddle-router running, and does it reach control? Its log says so",
     footer: (all) => {
       const lines = all.flatMap(certificateEnds);
       return lines.length === 0 ? "" : `\nProblems:\n${lines.join("")}`;
     },
     record: (router) => toRecord(RouterViewSchema, router),
+    fields: fieldsOf(RouterViewSchema),
     columns: [
       { title: "ROUTER", cell: (router) => router.name },
       { title: "STATE", cell: stateOf },

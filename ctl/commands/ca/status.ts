@@ -111,6 +111,7 @@ function certificateListing(
       not_after: new Date(row.notAfter).toISOString(),
       days_left: daysLeft(row),
     }),
-    empty: "No certificate was given out yet.",
+    fields: ["role", "name", "serial", "issuer", "not_after", "days_left"],
+    empty: "No certificate was given out yet. Give one with: ca issue ROLE NAME, or ca sign FILE",
   };
 }

@@ -78,13 +78,14 @@ function struckListing(strikes: readonly StrikeView[]): Listing<StrikeView> {
   const at = ({ atMs }: StrikeView) => new Date(Number(atMs)).toISOString().slice(0, 19);
   return {
     rows: strikes,
-    empty: "Nothing was struck",
+    empty: "Nothing was struck. What lets a certificate in no more: ca strike ROLE/NAME",
     record: (each) => ({
       struck: each.struck,
       by: each.by,
       reason: each.reason,
       at: `${at(each)}Z`,
     }),
+    fields: ["struck", "by", "reason", "at"],
     columns: [
       { title: "STRUCK", cell: ({ struck }) => struck },
       { title: "BY", cell: ({ by }) => by },

@@ -29,18 +29,26 @@ export const apply = buildCommand({
   },
   async func(this: CtlContext, flags: ApplyFlags, file: string) {
     const request = { ...await readCatalog(this, file), yes: flags.yes };
-    const answer = await call(
-      this,
-      flags,
-      (client) => client.applyCatalog(request, { timeoutMs: CALL_TIMEOUT_MS }),
-    );
-    this.io.out(applied(answer, file));
+    const options = { timeoutMs: CALL_TIMEOUT_MS };
+    const { answer, before } = await call(this, flags, async (client) => {
+      const { revision } = await client.getCatalog({}, options);
+      return { before: revision, answer: await client.applyCatalog(request, options) };
+    });
+    this.io.out(applied(answer, { file, before }));
   },
 });
 
 /** What to say of an applied catalog. Throws `failed_precondition` for one that waits for a yes. */
-export function applied(answer: ApplyCatalogResponse, file: string): string {
-  if (answer.applied) return `Applied as revision ${answer.revision}; watch it with: models\n`;
+export function applied(
+  answer: ApplyCatalogResponse,
+  { file, before }: { readonly file: string; readonly before: bigint },
+): string {
+  const { revision } = answer;
+  // Control acts on the same text already, and keeps its number.
+  if (answer.applied && revision === before) {
+    return `Nothing changed: ${file} is what is acted on already, revision ${revision}\n`;
+  }
+  if (answer.applied) return `Applied as revision ${revision}; watch it with: models\n`;
   throw new HeddleError(
     "failed_precondition",
     `Not applied: ${answer.waitDetail}. Look at it with: plan ${file}. If that is what you want: ` +

@@ -3,7 +3,7 @@ import { formatDurationMs } from "@heddle/common/duration";
 import { type ModelView, ModelViewSchema } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { listCommand } from "../../command.ts";
-import { toRecord } from "../../record.ts";
+import { fieldsOf, toRecord } from "../../record.ts";
 import type { Listing } from "../../table.ts";
 
 export const listModels = listCommand(
@@ -16,8 +16,9 @@ export const listModels = listCommand(
 export function modelListing(models: readonly ModelView[]): Listing<ModelView> {
   return {
     rows: models,
-    empty: "The catalog has no models",
+    empty: "The catalog has no models. Act on one that has with: apply FILE, see docs/catalog.md",
     record: (model) => toRecord(ModelViewSchema, model),
+    fields: fieldsOf(ModelViewSchema),
     columns: [
       { title: "MODEL", cell: (model) => model.name },
       { title: "READY", cell: readyOf },

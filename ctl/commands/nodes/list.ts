@@ -6,7 +6,7 @@ import { attachedCards, attachedOn, attachedState } from "../attach/words.ts";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { listCommand } from "../../command.ts";
 import { type Listing, visible } from "../../table.ts";
-import { toRecord } from "../../record.ts";
+import { fieldsOf, toRecord } from "../../record.ts";
 import { formatInstalls } from "./installs.ts";
 import { loadWords, memoryWords } from "./load.ts";
 import { formatLabels } from "./label.ts";
@@ -23,6 +23,7 @@ export function nodeListing(nodes: readonly NodeView[]): Listing<NodeView> {
     empty: "No node has registered. Start an agent on one: see docs/agent.md",
     footer: (rows) => formatProblems(rows) + formatInstalls(rows),
     record: (node) => toRecord(NodeViewSchema, node),
+    fields: fieldsOf(NodeViewSchema),
     columns: [
       { title: "NODE", cell: (node) => node.name },
       {

@@ -16,7 +16,7 @@ import {
   outputOf,
 } from "../../command.ts";
 import { usagesOf, usageWords } from "../nodes/load.ts";
-import { toRecord } from "../../record.ts";
+import { fieldsOf, toRecord } from "../../record.ts";
 import type { Listing } from "../../table.ts";
 
 interface ReplicaFlags extends ListFlags {
@@ -58,6 +58,7 @@ export function replicaListing(
     rows: replicas,
     empty: "No replica runs. See why with: explain MODEL",
     record: (replica) => toRecord(ReplicaViewSchema, replica),
+    fields: fieldsOf(ReplicaViewSchema),
     columns: [
       { title: "REPLICA", cell: (replica) => replica.replicaId },
       { title: "MODEL", cell: (replica) => replica.model },

@@ -3,11 +3,10 @@ import { buildCommand } from "@stricli/core";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { parseDurationMs } from "@heddle/common/duration";
 import type { KeySettingsSchema } from "@heddle/proto/gen/tenancy";
-import { HeddleError } from "@heddle/proto/error";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
 import { callTenancy } from "./client.ts";
-import { KEY_PARAMETER } from "./key_show.ts";
+import { findKey, KEY_PARAMETER } from "./key_show.ts";
 import { LIMIT_FLAGS, type LimitFlags, limitsOf, words } from "./limit_flags.ts";
 
 interface SettingFlags extends CommonFlags {
@@ -115,8 +114,7 @@ export const updateKey = buildCommand({
   async func(this: CtlContext, flags: UpdateFlags, name: string) {
     const options = { timeoutMs: CALL_TIMEOUT_MS };
     const key = await callTenancy(this, flags, async (client) => {
-      const { keys: [found] } = await client.listKeys({ keys: [name] }, options);
-      if (found === undefined) throw new HeddleError("not_found", `There is no key "${name}"`);
+      const found = await findKey(client, name);
       const { $typeName: _, $unknown: _unknown, ...before } = found.settings ?? { name: "" };
       const settings = settingsOf({ ...before, name: flags.name ?? before.name }, flags);
       return (await client.updateKey({ key: found.id, settings }, options)).key;

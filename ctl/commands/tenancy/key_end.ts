@@ -13,7 +13,7 @@ import {
 } from "../../command.ts";
 import { callTenancy } from "./client.ts";
 import { durationFlag, saySecret } from "./key_create.ts";
-import { KEY_PARAMETER } from "./key_show.ts";
+import { findKey, KEY_PARAMETER, keyWords } from "./key_show.ts";
 
 interface RotateFlags extends SureFlags {
   readonly overlap?: number;
@@ -41,15 +41,13 @@ export const rotateKey = buildCommand({
   },
   async func(this: CtlContext, flags: RotateFlags, name: string) {
     const overlapMs = flags.overlap ?? OVERLAP_MS;
+    const found = await callTenancy(this, flags, (client) => findKey(client, name));
     if (overlapMs === 0) {
-      await confirm(
-        this,
-        flags,
-        `End the secret of key ${name} now? Who still uses it is refused.`,
-      );
+      const question = `End the secret of ${keyWords(found)} now? Who still uses it is refused.`;
+      await confirm(this, flags, question);
     }
     const request = {
-      key: name,
+      key: found.id,
       overlapMs: BigInt(overlapMs),
       expiresInMs: BigInt(flags.expires ?? 0),
     };
@@ -76,12 +74,13 @@ export const revokeKey = buildCommand({
     positional: KEY_PARAMETER,
   },
   async func(this: CtlContext, flags: RevokeFlags, name: string) {
-    await confirm(this, flags, `Revoke key ${name} for good?`);
+    const found = await callTenancy(this, flags, (client) => findKey(client, name));
+    await confirm(this, flags, `Revoke ${keyWords(found)}, for good?`);
     const { key } = await callTenancy(
       this,
       flags,
       (client) =>
-        client.revokeKey({ key: name, reason: flags.reason ?? "" }, {
+        client.revokeKey({ key: found.id, reason: flags.reason ?? "" }, {
           timeoutMs: CALL_TIMEOUT_MS,
         }),
     );

@@ -3,7 +3,7 @@ import { buildCommand } from "@stricli/core";
 import { type KeyView, KeyViewSchema } from "@heddle/proto/gen/tenancy";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { type CtlContext, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../../command.ts";
-import { toRecord } from "../../record.ts";
+import { fieldsOf, toRecord } from "../../record.ts";
 import type { Listing } from "../../table.ts";
 import { listTenancy, type TenancyClient } from "./client.ts";
 import { formatLimits } from "./limit_flags.ts";
@@ -52,6 +52,7 @@ export function keyListing(keys: readonly KeyView[]): Listing<KeyView> {
     rows: keys,
     empty: "No key yet. Make one with: keys create NAME --project org/project",
     record: (key) => toRecord(KeyViewSchema, key),
+    fields: fieldsOf(KeyViewSchema),
     columns: [
       { title: "KEY", cell: (key) => key.id },
       { title: "NAME", cell: (key) => key.settings?.name ?? "" },

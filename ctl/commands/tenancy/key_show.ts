@@ -20,9 +20,9 @@ import {
   type FormFlags,
   outputOf,
 } from "../../command.ts";
-import { toRecord } from "../../record.ts";
+import { fieldsOf, toRecord } from "../../record.ts";
 import { type Listing, visible, writeListing } from "../../table.ts";
-import { callTenancy } from "./client.ts";
+import { callTenancy, type TenancyClient } from "./client.ts";
 import { formatBudget, formatSeconds, formatUnits } from "./units.ts";
 
 interface ShowFlags extends CommonFlags, FormFlags {}
@@ -32,7 +32,7 @@ export const KEY_PARAMETER = {
   kind: "tuple",
   parameters: [{
     parse: String,
-    brief: "Id of the key, or what is shown of it",
+    brief: "Name of the key, also as project/name, its id, or what is shown of it",
     placeholder: "key",
   }],
 } as const;
@@ -47,27 +47,40 @@ export const showKey = buildCommand({
   async func(this: CtlContext, flags: ShowFlags, name: string) {
     const { key, limits } = await callTenancy(this, flags, async (client) => {
       const options = { timeoutMs: CALL_TIMEOUT_MS };
-      const { keys: [key] } = await client.listKeys({ keys: [name] }, options);
-      if (key === undefined) throw new HeddleError("not_found", `There is no key "${name}"`);
+      const key = await findKey(client, name);
       return { key, limits: (await client.getLimits({ scope: key.id }, options)).limits };
     });
     const record = toRecord(KeyViewSchema, key);
-    writeHolder(this, flags, { record, text: formatKey(key), limits });
+    writeHolder(this, flags, { holder: key.id, record, text: formatKey(key), limits });
   },
 });
+
+/** The key of that name. Throws `not_found`. */
+export async function findKey(client: TenancyClient, name: string): Promise<KeyView> {
+  const { keys: [key] } = await client.listKeys({ keys: [name] }, { timeoutMs: CALL_TIMEOUT_MS });
+  if (key !== undefined) return key;
+  throw new HeddleError("not_found", `There is no key "${name}". List them with: keys list`);
+}
+
+/** 'key "ci" in acme/chat, key_1' */
+export function keyWords({ id, settings, projectPath }: KeyView): string {
+  return `key "${visible(settings?.name ?? "")}" in ${projectPath}, ${id}`;
+}
 
 /** What is limited, as a record and in words, and then its effective limits; as CSV these alone. */
 export function writeHolder(
   { io }: CtlContext,
   flags: FormFlags,
-  { record, text, limits }: {
+  { record, text, limits, holder }: {
+    /** What names it on a command line. */
+    readonly holder: string;
     readonly record: Readonly<Record<string, unknown>>;
     readonly text: string;
     readonly limits: readonly EffectiveLimit[];
   },
 ): void {
   const output = outputOf(flags);
-  if (output === "csv") return writeListing(io, limitListing(limits), output);
+  if (output === "csv") return writeListing(io, limitListing(limits, holder), output);
   if (output === "json" || output === "yaml") {
     const effective = limits.map((limit) => toRecord(EffectiveLimitSchema, limit));
     const all = { ...record, effective_limits: effective };
@@ -75,7 +88,7 @@ export function writeHolder(
     return;
   }
   io.out(`${text}\n`);
-  writeListing(io, limitListing(limits), output);
+  writeListing(io, limitListing(limits, holder), output);
 }
 
 /** A key in words, a line for each thing that was said of it. */
@@ -113,12 +126,18 @@ export function formatFacts(facts: readonly (readonly [string, string])[]): stri
   return facts.map(([title, text]) => `${`${title}:`.padEnd(width)} ${visible(text)}\n`).join("");
 }
 
-/** The table of effective limits. */
-export function limitListing(limits: readonly EffectiveLimit[]): Listing<EffectiveLimit> {
+/** The table of effective limits of what is called `holder`. */
+export function limitListing(
+  limits: readonly EffectiveLimit[],
+  holder: string,
+): Listing<EffectiveLimit> {
   return {
     rows: limits,
-    empty: "Nothing limits it. Set limits with: limits set",
+    empty: `Nothing limits ${visible(holder)}. Set a limit with: limits set ${
+      visible(holder)
+    } --rpm 60; --help has the others`,
     record: (limit) => toRecord(EffectiveLimitSchema, limit),
+    fields: fieldsOf(EffectiveLimitSchema),
     columns: [
       { title: "LIMIT", cell: (limit) => limit.name.replaceAll("_", " ") },
       { title: "VALUE", cell: valueOf },

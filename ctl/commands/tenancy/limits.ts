@@ -17,7 +17,7 @@ const HOLDER_PARAMETER = {
   kind: "tuple",
   parameters: [{
     parse: String,
-    brief: "Path of an organisation, team or project, or a key",
+    brief: "Path of an organisation, team or project, or name of a key",
     placeholder: "path|key",
   }],
 } as const;
@@ -28,7 +28,7 @@ export const showLimits = buildCommand({
   async func(this: CtlContext, flags: ListFlags, scope: string) {
     await listTenancy(this, flags, async (client) => {
       const { limits } = await client.getLimits({ scope }, { timeoutMs: CALL_TIMEOUT_MS });
-      return limitListing(limits);
+      return limitListing(limits, scope);
     });
   },
 });

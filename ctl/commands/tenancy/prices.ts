@@ -16,7 +16,7 @@ import {
   LIST_FLAGS,
   type ListFlags,
 } from "../../command.ts";
-import { toRecord } from "../../record.ts";
+import { fieldsOf, toRecord } from "../../record.ts";
 import type { Listing } from "../../table.ts";
 import { callTenancy, listTenancy } from "./client.ts";
 import { formatUnits, parseUnits } from "./units.ts";
@@ -113,7 +113,8 @@ export function priceOf(
 export function priceListing(prices: readonly ModelPrice[]): Listing<ModelPrice> {
   return {
     rows: prices,
-    empty: "No price is set: each request costs 1 unit. Set one with: prices set MODEL",
+    empty: "No price is set: each request costs 1 unit. Set one with: prices set MODEL --request 2",
+    fields: fieldsOf(ModelPriceSchema),
     record: (price) => ({ ...toRecord(ModelPriceSchema, price), price: plainPrice(price.price) }),
     columns: [
       { title: "MODEL", cell: ({ model }) => model },

@@ -18,9 +18,9 @@ import {
 } from "../../command.ts";
 import { HeddleError } from "@heddle/proto/error";
 import { plural } from "../../status/plural.ts";
-import { toRecord } from "../../record.ts";
+import { fieldsOf, toRecord } from "../../record.ts";
 import type { Listing } from "../../table.ts";
-import { callTenancy, listTenancy } from "./client.ts";
+import { callTenancy, listTenancy, type TenancyClient } from "./client.ts";
 import { formatFacts, writeHolder } from "./key_show.ts";
 import { formatLimits } from "./limit_flags.ts";
 import { formatSeconds, formatUnits } from "./units.ts";
@@ -117,22 +117,19 @@ function showOf(words: Words) {
     parameters: {
       flags: { ...COMMON_FLAGS, ...FORM_FLAGS },
       aliases: FORM_ALIASES,
-      positional: pathParameter(words, "Path or id"),
+      positional: pathParameter(words, "Path, the end of it, or id"),
     },
     async func(this: CtlContext, flags: ShowFlags, name: string) {
       const { scope, inside, limits } = await callTenancy(this, flags, async (client) => {
+        const { scope, inside } = await findOfKind(client, words, name);
         const options = { timeoutMs: CALL_TIMEOUT_MS };
-        const { scopes } = await client.listScopes({ in: name }, options);
-        const scope = ofKind(scopes.find(({ id, path }) => id === name || path === name), {
-          words,
-          name,
-        });
         const { limits } = await client.getLimits({ scope: scope.id }, options);
-        return { scope, inside: scopes.filter(({ id }) => id !== scope.id), limits };
+        return { scope, inside, limits };
       });
       const count = (kind: ScopeKind) => inside.filter((each) => each.kind === kind).length;
       const counts = { teams: count(ScopeKind.TEAM), projects: count(ScopeKind.PROJECT) };
       writeHolder(this, flags, {
+        holder: scope.path,
         record: { ...toRecord(ScopeViewSchema, scope), ...counts },
         text: formatScope(scope, words, counts),
         limits,
@@ -141,12 +138,16 @@ function showOf(words: Words) {
   });
 }
 
-/** The scope, when it is of the kind that was asked for. Throws `not_found`. */
-function ofKind(
-  scope: ScopeView | undefined,
-  { words, name }: { readonly words: Words; readonly name: string },
-): ScopeView {
-  if (scope?.kind === words.kind) return scope;
+/** The scope of that name and kind, and what is in it. Throws `not_found`. */
+async function findOfKind(
+  client: TenancyClient,
+  words: Words,
+  name: string,
+): Promise<{ readonly scope: ScopeView; readonly inside: readonly ScopeView[] }> {
+  const { scopes } = await client.listScopes({ in: name }, { timeoutMs: CALL_TIMEOUT_MS });
+  // The paths of all others go on from its own.
+  const [scope, ...inside] = scopes.toSorted((a, b) => a.path.length - b.path.length);
+  if (scope?.kind === words.kind) return { scope, inside };
   const real = Object.values(WORDS).find(({ kind }) => kind === scope?.kind);
   throw new HeddleError(
     "not_found",
@@ -224,16 +225,24 @@ function deleteOf(words: Words) {
     },
     parameters: {
       flags: { ...COMMON_FLAGS, ...YES_FLAG },
-      positional: pathParameter(words, "Path or id"),
+      positional: pathParameter(words, "Path, the end of it, or id"),
     },
-    async func(this: CtlContext, flags: SureFlags, scope: string) {
-      await confirm(this, flags, `Delete ${scope}, all that is in it, and revoke its keys?`);
+    async func(this: CtlContext, flags: SureFlags, name: string) {
+      const found = await callTenancy(
+        this,
+        flags,
+        (client) => findOfKind(client, words, name),
+      );
+      const { id: scope, path, keys } = found.scope;
+      const inside = found.inside.length === 0 ? "" : ", all that is in it";
+      const gone = keys === 0 ? "" : ` and revoke ${plural(keys, "key")}`;
+      await confirm(this, flags, `Delete ${words.one} ${path}${inside}${gone}?`);
       const { revokedKeys } = await callTenancy(
         this,
         flags,
         (client) => client.deleteScope({ scope, yes: true }, { timeoutMs: CALL_TIMEOUT_MS }),
       );
-      this.io.out(`Deleted ${scope}; ${plural(revokedKeys, "key")} revoked\n`);
+      this.io.out(`Deleted ${words.one} ${path}; ${plural(revokedKeys, "key")} revoked\n`);
     },
   });
 }
@@ -247,6 +256,7 @@ export function scopeListing(
     rows: scopes,
     empty: `No ${words.one} yet. Create one with: ${words.command} create ${words.path}`,
     record: (scope) => toRecord(ScopeViewSchema, scope),
+    fields: fieldsOf(ScopeViewSchema),
     columns: [
       { title: words.one.toUpperCase(), cell: (scope) => scope.path },
       { title: "KEYS", cell: (scope) => String(scope.keys) },

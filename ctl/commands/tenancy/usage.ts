@@ -3,7 +3,7 @@ import { buildCommand } from "@stricli/core";
 import { UsageBy, type UsageRow, UsageRowSchema } from "@heddle/proto/gen/tenancy";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { type CtlContext, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../../command.ts";
-import { toRecord } from "../../record.ts";
+import { fieldsOf, toRecord } from "../../record.ts";
 import type { Column, Listing } from "../../table.ts";
 import { listTenancy } from "./client.ts";
 import { durationFlag } from "./key_create.ts";
@@ -111,8 +111,9 @@ export function usageListing(rows: readonly UsageRow[], by: readonly Word[]): Li
   );
   return {
     rows,
-    empty: "Nothing was used",
+    empty: "Nothing was used in that time. Look further back with: usage --since 30d",
     record: (row) => toRecord(UsageRowSchema, row),
+    fields: fieldsOf(UsageRowSchema),
     columns: [
       ...told,
       { title: "REQUESTS", cell: (row) => String(row.requests) },

@@ -10,7 +10,7 @@ import {
   type ListFlags,
   outputOf,
 } from "../../command.ts";
-import { toRecord } from "../../record.ts";
+import { fieldsOf, toRecord } from "../../record.ts";
 import { type Listing, writeListing } from "../../table.ts";
 import { show } from "../../watch.ts";
 import { callWeights } from "./client.ts";
@@ -40,6 +40,7 @@ function weightsListing(
     rows,
     empty: "No node has fetched anything. Sources that are fetched begin with hf:// or https://",
     record: (row) => toRecord(NodeWeightsSchema, row),
+    fields: fieldsOf(NodeWeightsSchema),
     columns: [
       { title: "NODE", cell: (row) => row.node },
       { title: "SOURCE", cell: (row) => row.weights?.want?.source ?? "" },
