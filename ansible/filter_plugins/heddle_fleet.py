@@ -10,6 +10,11 @@ import os
 import re
 
 NAME = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$")
+# Of fuse only what comes over a network: fuse.mergerfs and its like join the node's own disks.
+SHARED = re.compile(
+    r"^(nfs\d?|cifs|smb\d?|smbfs|lustre|ceph|beegfs|gpfs|glusterfs|ocfs2|gfs2|afs|9p|virtiofs|weka\w*|orangefs|"
+    r"fuse\.(ceph\w*|glusterfs|sshfs|s3fs|rclone|juicefs|gcsfuse|goofys|geesefs|mountpoint-s3|weka\w*|lizardfs|moosefs|mfs\w*|alluxio\w*|blobfuse2?))$"
+)
 HCA = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*(:[1-9]\d?)?$")
 
 # What every machine's variables must be, whatever plays it is in. An -e x=1 makes text of a number.
@@ -458,6 +463,32 @@ def scrape_jobs(hostvars, groups, folder):
     ]
 
 
+def folders_to_make(stats, mounts):
+    """Of the folders that were looked at, those that are not there and would lie on a disk of the node.
+
+    What is mounted from elsewhere belongs to somebody else, who says what lies there and whose it is.
+    """
+    return [
+        each["stat"].get("path") or each["item"]
+        for each in stats
+        if not each["stat"].get("exists") and not on_shared_mount(each["item"], mounts)
+    ]
+
+
+def on_shared_mount(path, mounts):
+    """Whether what a path lies on, of a node's /proc/mounts, is a file system that several machines use."""
+    path, found, kind = os.path.normpath(path) + "/", "", ""
+    for line in mounts.splitlines():
+        fields = line.split()
+        if len(fields) < 3:
+            continue
+        at = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), fields[1])
+        # Of two at one place the later one is seen.
+        if path.startswith(at.rstrip("/") + "/") and len(at) >= len(found):
+            found, kind = at, fields[2]
+    return bool(SHARED.match(kind))
+
+
 def older(version, than):
     """Whether a version comes before another, by its numbers."""
     return _numbers(version) < _numbers(than)
@@ -513,6 +544,8 @@ class FilterModule:
             "heddle_missing_nodes": missing_nodes,
             "heddle_missing_routers": missing_routers,
             "heddle_node": node_in,
+            "heddle_folders_to_make": folders_to_make,
+            "heddle_on_shared_mount": on_shared_mount,
             "heddle_older": older,
             "heddle_preflight_report": preflight_report,
             "heddle_scrape_jobs": scrape_jobs,

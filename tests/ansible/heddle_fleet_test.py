@@ -338,5 +338,42 @@ class HostCheck(unittest.TestCase):
         self.assertEqual(host_check.port_problems([port], []), [])
 
 
+class ModelFolders(unittest.TestCase):
+    MOUNTS = """\
+/dev/sda1 / ext4 rw,relatime 0 0
+/dev/md0 /data xfs rw 0 0
+filer:/export /data/share nfs4 rw,vers=4.2 0 0
+filer:/export /data/my\\040share nfs rw 0 0
+1:2 /pool fuse.mergerfs rw 0 0
+systemd-1 /auto autofs rw 0 0
+10.0.0.1@o2ib:/fs /auto lustre rw 0 0
+"""
+
+    def test_only_what_is_missing_on_disks_of_the_node_is_made(self):
+        def looked(path, exists):
+            return {"item": path, "stat": {"exists": exists}}
+
+        stats = [
+            looked("/data/models", False),
+            looked("/data/old", True),
+            looked("/data/share/models", False),
+            looked("/data/shared-no", False),
+            looked("/srv/models/", False),
+            looked("/pool/models", False),
+            looked("/auto/models", False),
+        ]
+        self.assertEqual(
+            fleet.folders_to_make(stats, self.MOUNTS),
+            ["/data/models", "/data/shared-no", "/srv/models/", "/pool/models"],
+        )
+        self.assertEqual(fleet.folders_to_make(stats[:1], ""), ["/data/models"])
+
+    def test_the_mount_itself_is_shared_too(self):
+        self.assertTrue(fleet.on_shared_mount("/data/share", self.MOUNTS))
+        self.assertTrue(fleet.on_shared_mount("/data/my share/models", self.MOUNTS))
+        self.assertFalse(fleet.on_shared_mount("/data", self.MOUNTS))
+        self.assertTrue(fleet.on_shared_mount("/m", "filer:/root / nfs ro 0 0"))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -14,6 +14,8 @@ export const onboard: Scenario = {
 
 /** systemd's own measure, from 0 (nothing to fear) to 10. */
 const EXPOSURE_MAX = 2.5;
+/** The first is made; the last is there whatever is asked for. */
+const MODEL_DIRS = ["/srv/models/large", "/var/lib/heddle/models"];
 const UNITS = [
   ["control-1", "heddle-control.service"],
   ["router-1", "heddle-router@1.service"],
@@ -23,7 +25,11 @@ const UNITS = [
 async function run(lab: Lab): Promise<void> {
   const fleet = await lab.step(
     "five machines boot",
-    () => fleetOf(lab, { catalog: GIANT, values: { heddle_firewall: true } }),
+    () =>
+      fleetOf(lab, {
+        catalog: GIANT,
+        values: { heddle_firewall: true, heddle_model_dirs: MODEL_DIRS },
+      }),
   );
   if (!lab.quick) {
     await lab.step("a check on bare machines passes and changes nothing", async () => {
@@ -32,6 +38,18 @@ async function run(lab: Lab): Promise<void> {
     });
   }
   await lab.step("the playbook onboards them", () => fleet.play("site.yml"));
+  await lab.step("folders of models are there, for the engines to read", async () => {
+    for (const name of ["gpu-a-1", "gpu-a-2", "gpu-b-1"]) {
+      const folders = MODEL_DIRS.flatMap((path) => [path, `${path}/heddle`]);
+      const seen = await fleet.node(name).run(["stat", "-c", "%U:%G %a", ...folders]);
+      deepEqual(seen.trim().split("\n"), [
+        ...["root:heddle-engine 2750", "heddle-fetch:heddle-engine 2750"],
+        ...["root:heddle-engine 2750", "heddle-fetch:heddle-engine 2750"],
+      ], name);
+      const look = ["runuser", "-u", "heddle-engine", "--", "ls", ...folders];
+      await fleet.node(name).run(look);
+    }
+  });
   await lab.step("nothing of systemd has failed", async () => {
     for (const node of lab.nodes) {
       equal(await node.sh("systemctl --failed --plain --no-legend"), "", node.name);
