@@ -22,7 +22,7 @@ const BLOCKS_MAX = 16_384;
 const encoder = new TextEncoder();
 
 /** The long contents of data: URLs are left out of the text; these stand for them. */
-const DIGEST = /;base64,#(\d+)"/g;
+const DIGEST = /;base64,#(\d+)(?=["\n])/g;
 
 export interface BlockOptions {
   readonly hash: Hash64;
@@ -41,7 +41,7 @@ export function blocksOf(
     data.length === 0
       ? piece
       : piece.replace(DIGEST, (_, index: string) =>
-        `;base64,${hash(encoder.encode(data[Number(index)] ?? ""), root)}"`);
+        `;base64,${hash(encoder.encode(data[Number(index)] ?? ""), root)}`);
   const whole = digest(text);
   const bytes = encoder.encode(whole);
   const headText = headEnd === text.length ? whole : digest(text.slice(0, headEnd));

@@ -88,3 +88,14 @@ Deno.test("every route with a prompt has blocks, and what has none has none", ()
   ok(blocks({ messages: "nonsense" }) !== undefined);
   ok(blocks({}) !== undefined);
 });
+
+Deno.test("data: URLs in the text of a turn count by their contents, wherever the turn ends", () => {
+  const image = (letter: string) => `Look: data:image/png;base64,${letter.repeat(2_000)}`;
+  const turn = (letter: string): Turn => ({ role: "user", content: image(letter) });
+  equal(
+    common(chat([SYSTEM, turn("A")]), chat([SYSTEM, turn("A")])),
+    chat([SYSTEM, turn("A")]).hashes.length,
+  );
+  notEqual(chat([SYSTEM, turn("A")]).head, chat([SYSTEM, turn("B")]).head);
+  equal(chat([SYSTEM, turn("A")]).hashes.length, chat([SYSTEM, turn("B")]).hashes.length);
+});

@@ -40,11 +40,18 @@ export function conversationOf(route: RouteName, read: ReadMember): Conversation
   }
   let headEnd: number | undefined;
   for (const turn of turns) {
-    text += `${JSON.stringify(turn)}\n`;
+    text += isPlain(turn) ? `${turn.role}\n${turn.content}\n` : `${JSON.stringify(turn)}\n`;
     // What the operator of an application wrote is common to all of its conversations.
     if (headEnd === undefined && !isSystem(turn)) headEnd = text.length;
   }
   return { text, headEnd: headEnd ?? text.length };
+}
+
+/** Nearly every turn: a role and a text, which need not be made JSON again to be told apart. */
+function isPlain(turn: unknown): turn is { readonly role: string; readonly content: string } {
+  return typeof turn === "object" && turn !== null && "role" in turn && "content" in turn &&
+    typeof turn.role === "string" && typeof turn.content === "string" &&
+    Object.keys(turn).length === 2;
 }
 
 function isSystem(turn: unknown): boolean {
