@@ -359,7 +359,7 @@ Deno.test("reconcile() leaves alone what a newer agent says in words that it doe
   sim.run(20_000);
   const replica = one(of(sim));
   const shard = one(replica.shards);
-  const wire = sim.nodes.get(shard.node)?.register().shards[0]?.status;
+  const wire = sim.nodes.get(shard.node)?.register(sim.now).shards[0]?.status;
   ok(wire !== undefined);
   const newer: number = 4_711;
   sim.dispatch({ kind: "shard_status", node: shard.node, status: { ...wire, state: newer } });

@@ -64,7 +64,7 @@ function takeOver(
   for (const name of order) {
     now += gapMs;
     const node = sim.nodes.get(name);
-    if (node !== undefined) world = observe(world, node.register(), now);
+    if (node !== undefined) world = observe(world, node.register(now), now);
     pass();
   }
   return { world, actions, removed };
@@ -125,7 +125,7 @@ Deno.test("registering again changes nothing that a plan would act on", () => {
       let world = sim.world;
       for (const name of again) {
         const node = sim.nodes.get(name);
-        if (node !== undefined) world = observe(world, node.register(), sim.now);
+        if (node !== undefined) world = observe(world, node.register(sim.now), sim.now);
       }
       deepEqual(reconcile(world, sim.now).actions.filter(isCommand), []);
       equal(world.term, sim.world.term);

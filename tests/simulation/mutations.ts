@@ -196,4 +196,31 @@ export const MUTATIONS: readonly Mutation[] = [
       put: "circumstance(world, { model, profile, blocked }) !== '';",
     }],
   },
+  {
+    name: "remove_wanted_weights",
+    invariant: "weights_kept",
+    edits: [{
+      file: "weights/unused.ts",
+      find: "if (asked.wants.has(keyOf(weights)) || asked.names(weights.folder)) return;",
+      put: "if (asked.names(weights.folder)) return;",
+    }],
+  },
+  {
+    name: "forget_who_uses_weights",
+    invariant: "weights_kept",
+    edits: [{
+      file: "weights/unused.ts",
+      find: "if (wants || words(shard).includes(folder)) return shard.id;",
+      put: "if (words(shard).includes(folder)) return shard.id;",
+    }],
+  },
+  {
+    name: "never_make_room",
+    invariant: "desired_reached",
+    edits: [{
+      file: "weights/make_room.ts",
+      find: "if (ripe.size === 0) return [];",
+      put: "if (ripe.size === 0 || now > 0) return [];",
+    }],
+  },
 ];

@@ -2,7 +2,8 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import type { Action } from "../plan.ts";
 import { catalog } from "../testing/builders.ts";
-import { type Curses, FakeNode, type FakeNodeOptions } from "../testing/fake_node.ts";
+import { FakeNode, type FakeNodeOptions } from "../testing/fake_node.ts";
+import type { Curses } from "../testing/life/curses.ts";
 import { Simulation } from "../testing/simulation.ts";
 import { viewReplicas } from "../views/replicas.ts";
 import type { Replica } from "../world.ts";

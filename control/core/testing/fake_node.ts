@@ -11,25 +11,9 @@ import type { AgentEvent, Registered } from "../event.ts";
 import type { EpochMs, NodeId, ShardId } from "../ids.ts";
 import type { ShardCommand, StopShard } from "../plan.ts";
 import { inventory, type NodeShape } from "./builders.ts";
+import { type Curses, flawOf } from "./life/curses.ts";
 import type { GoodReason } from "./permanence.ts";
-
-/** Models whose engines do not come up, wherever they are started. */
-export interface Curses {
-  /** It crashes as soon as it begins to load. */
-  readonly crash: Set<string>;
-  /** The load takes longer than any startup_timeout. */
-  readonly slow: Set<string>;
-  /** What fails for good, as its agent sees at once. */
-  readonly flaws: Set<Flaw>;
-}
-
-/** Why engines of a model fail for good: with these arguments, or on that node. */
-export type Flaw =
-  & { readonly model: string; readonly reason: string }
-  & (
-    | { readonly of: "profile"; readonly args: string; readonly engineVersion: string }
-    | { readonly of: "node"; readonly node: NodeId; readonly boot: number }
-  );
+import { FakeDisk } from "./weights/fake_disk.ts";
 
 /** A shard on the node. GPUs are in use from `starting` until it has ended. */
 export interface FakeShard {
@@ -51,9 +35,14 @@ export interface FakeNodeOptions {
   readonly loadMs: number;
   readonly stopMs: number;
   readonly curses?: Curses;
+  readonly disk?: FakeDisk;
 }
 
+/** Roomy, and without anybody else's files. */
+const LARGE_DISK = { totalBytes: 2 ** 40, fetchMs: 1_000, foreign: [] };
+
 const RUNNING: readonly ShardState[] = [
+  "preparing",
   "starting",
   "loading",
   "ready",
@@ -65,6 +54,7 @@ const RUNNING: readonly ShardState[] = [
 export class FakeNode {
   readonly name: NodeId;
   readonly shape: NodeShape;
+  readonly disk: FakeDisk;
   readonly shards = new Map<ShardId, FakeShard>();
   /** What went wrong that must never be: told to whoever checks invariants. */
   readonly faults: string[] = [];
@@ -96,10 +86,11 @@ export class FakeNode {
     this.#loadMs = options.loadMs;
     this.#stopMs = options.stopMs;
     this.#curses = options.curses;
+    this.disk = options.disk ?? new FakeDisk(LARGE_DISK);
   }
 
   /** What it would say on a new stream. Anything unsaid before is dropped with the old one. */
-  register(): Registered {
+  register(now: EpochMs): Registered {
     this.#outbox = [];
     this.#saidBad = [...this.badGpus].join();
     this.#saidVersion = this.engineVersion;
@@ -110,7 +101,12 @@ export class FakeNode {
       bootId: `boot-${this.boot}`,
       agentInstance: `agent-${this.#agent}`,
       address: `10.0.0.${this.name.replace(/\D/g, "")}`,
-      inventory: { ...this.#inventory(), gpus: this.#gpus() },
+      inventory: {
+        ...this.#inventory(),
+        gpus: this.#gpus(),
+        modelDirs: this.#modelDirs(),
+        weights: this.disk.list(this.#users(), now),
+      },
       shards: [...this.shards.values()].map((shard) => this.#report(shard)),
       highestRevision: this.#highest,
     };
@@ -142,7 +138,7 @@ export class FakeNode {
   }
 
   /** `inFlight` is what each replica's engine really has. */
-  heartbeat(inFlight: (replica: string) => number): AgentEvent {
+  heartbeat(inFlight: (replica: string) => number, now: EpochMs): AgentEvent {
     const bad = [...this.badGpus].join();
     const news = bad !== this.#saidBad;
     this.#saidBad = bad;
@@ -157,7 +153,8 @@ export class FakeNode {
         hcas: news ? hcas : [],
         fabrics: news ? fabrics : [],
         hardwarePresent: news,
-        modelDirs: [],
+        modelDirs: this.#modelDirs(),
+        weights: this.disk.list(this.#users(), now),
         modelFiles: [],
         modelFilesPresent: false,
         engines: upgraded ? engines : [],
@@ -193,7 +190,13 @@ export class FakeNode {
     this.#outbox = [];
   }
 
-  restartMachine(): void {
+  /** As an agent does it: only what Heddle fetched and no shard here uses. */
+  removeWeights(folder: string, now: EpochMs): void {
+    this.disk.remove(folder, new Set(this.#users().keys()), now);
+  }
+
+  restartMachine(now: EpochMs): void {
+    this.disk.restart(now);
     this.boot++;
     this.#agent++;
     this.#outbox = [];
@@ -217,7 +220,11 @@ export class FakeNode {
 
   #start(spec: Plain<ShardSpec>, command: ShardCommand, now: EpochMs): void {
     const known = this.shards.get(spec.shardId);
-    if (known !== undefined && RUNNING.includes(known.state)) return this.#answer(command, "");
+    // The same decision again changes nothing, also once what it started has ended.
+    const again = known !== undefined && compareRevisions(command.revision, known.revision) === 0;
+    if (again || (known !== undefined && RUNNING.includes(known.state))) {
+      return this.#answer(command, "");
+    }
     const busy = this.running().find((other) =>
       other.spec.gpus.some((gpu) => spec.gpus.some((mine) => mine.uuid === gpu.uuid)) ||
       other.spec.portFirst === spec.portFirst
@@ -228,10 +235,10 @@ export class FakeNode {
     }
     const shard: FakeShard = {
       spec,
-      state: "starting",
+      state: spec.weights === undefined ? "starting" : "preparing",
       revision: command.revision,
       since: now,
-      until: now + 100,
+      until: spec.weights === undefined ? now + 100 : now,
       reason: "",
       apiKey: spec.rank === 0 ? `key-${spec.shardId}` : "",
       pid: ++this.#pids,
@@ -253,6 +260,8 @@ export class FakeNode {
 
   #next(shard: FakeShard, at: EpochMs): void {
     switch (shard.state) {
+      case "preparing":
+        return this.#prepare(shard, at);
       case "starting":
         return this.#load(shard, at);
       case "loading":
@@ -264,9 +273,35 @@ export class FakeNode {
     }
   }
 
+  #prepare(shard: FakeShard, at: EpochMs): void {
+    const { weights } = shard.spec;
+    const readyAt = weights === undefined ? at : this.disk.fetch(weights, at);
+    if (readyAt === Infinity) {
+      return this.#become(shard, "failed", at, undefined, "weights_not_fetched");
+    }
+    if (readyAt > at) shard.until = readyAt;
+    else this.#become(shard, "starting", at, at + 100, "");
+  }
+
+  /** Shards with a process, by the source that they use. */
+  #users(): ReadonlyMap<string, readonly string[]> {
+    const users = new Map<string, string[]>();
+    for (const { spec } of this.running()) {
+      if (spec.weights === undefined) continue;
+      const { source } = spec.weights;
+      users.set(source, [...users.get(source) ?? [], spec.shardId]);
+    }
+    return users;
+  }
+
+  #modelDirs() {
+    const freeBytes = BigInt(this.disk.freeBytes());
+    return [{ path: "/var/lib/heddle/models", freeBytes, shared: false }];
+  }
+
   #load(shard: FakeShard, at: EpochMs): void {
     const { model, rank } = shard.spec;
-    const flaw = this.#flawOf(shard.spec);
+    const flaw = flawOf(this.#curses, shard.spec, this);
     if (flaw !== undefined) {
       const where = flaw.of === "node" ? { node: this.name } : {};
       const { reason } = flaw;
@@ -283,15 +318,6 @@ export class FakeNode {
     const slow = rank === 0 && this.#curses?.slow.has(model) === true;
     const until = slow ? undefined : at + this.#loadMs;
     this.#become(shard, "loading", at, until, "");
-  }
-
-  #flawOf({ model, args }: Plain<ShardSpec>): Flaw | undefined {
-    return [...this.#curses?.flaws ?? []].find((flaw) =>
-      flaw.model === model &&
-      (flaw.of === "node"
-        ? flaw.node === this.name && flaw.boot === this.boot
-        : flaw.args === args.join(" ") && flaw.engineVersion === this.engineVersion)
-    );
   }
 
   #become(

@@ -38,6 +38,8 @@ export type Invariant =
   | "no_hot_loop"
   /** What failed for good is not tried again until something has changed. */
   | "permanent_kept"
+  /** No weights are removed that a model or an engine asks for, nor what Heddle did not fetch. */
+  | "weights_kept"
   /** Plans break no rule. */
   | "plan_checked"
   /** Once all is well, the desired number runs wherever there is room, and nothing else does. */
@@ -122,6 +124,26 @@ export class Invariants {
     if (why !== undefined) this.#report("schedulable_node", `${shard} on ${name}, which ${why}`);
     const bad = spec.gpus.find(({ index }) => ledger.knownBad(name, index));
     if (bad !== undefined) this.#report("schedulable_node", `${shard} on broken ${bad.uuid}`);
+  }
+
+  /** Looks at a removal of weights when control sends it. `asked`: an operator wants it. */
+  removed(name: NodeId, folder: string, { asked }: { readonly asked: boolean }): void {
+    const source = this.#nodes.get(name)?.disk.sourceOf(folder);
+    // What people ask for the node judges: it alone sees what is Heddle's.
+    if (source === undefined) {
+      if (!asked) this.#report("weights_kept", `${folder} on ${name} was not fetched`);
+      return;
+    }
+    const wanting = this.#ledger.modelOfSource(source);
+    if (!asked && wanting !== undefined) {
+      this.#report("weights_kept", `${folder} on ${name} is of ${wanting}, which is wanted`);
+    }
+    for (const node of this.#nodes.values()) {
+      const heard = node.name === name || (!asked && this.#ledger.hasStream(node.name));
+      const user = heard && node.running().find(({ spec }) => spec.weights?.source === source);
+      if (!user) continue;
+      this.#report("weights_kept", `${folder} on ${name} is used by ${user.spec.shardId}`);
+    }
   }
 
   /** Looks at a command when it arrives, before the node acts on it. */

@@ -230,6 +230,16 @@ export class Ledger {
     return silentMs >= this.#timings.unreachableMs ? `is silent for ${silentMs} ms` : undefined;
   }
 
+  /** A model of the catalog with that source. */
+  modelOfSource(source: string): string | undefined {
+    return this.#choice.catalog.models.find((model) => model.source === source)?.name;
+  }
+
+  /** The node has registered with this control, and its stream is open. */
+  hasStream(node: NodeId): boolean {
+    return this.#connected.has(node);
+  }
+
   /** Control was told that the GPU is broken. */
   knownBad(node: NodeId, gpu: number): boolean {
     return this.#bad.get(node)?.has(gpu) === true;

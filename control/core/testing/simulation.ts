@@ -16,6 +16,7 @@ import { matters } from "../observing/matters.ts";
 import { judgeCatalog } from "../catalog/judge_catalog.ts";
 import { storeRecords } from "../store_record.ts";
 import { DEFAULT_TIMINGS, type Timings } from "../timings.ts";
+import { userOf } from "../weights/unused.ts";
 import { type CatalogState, NO_DECISIONS, type World } from "../world.ts";
 import { T0 } from "./builders.ts";
 import type { FakeNode } from "./fake_node.ts";
@@ -24,6 +25,7 @@ import { Invariants, type Violation } from "./invariants.ts";
 import { Kept } from "./kept.ts";
 import { Ledger } from "./ledger.ts";
 import { type Random, randomOf } from "./random.ts";
+import { WeightsKeeper } from "./weights/keeper.ts";
 import { Wires } from "./wires.ts";
 
 /** Short where nothing depends on the length, so that a run is a few thousand steps. */
@@ -68,6 +70,7 @@ export class Simulation {
   readonly #kept: Kept;
   #wakeAt: EpochMs = T0;
   #reportAt: EpochMs = T0;
+  readonly #keeper = new WeightsKeeper();
   readonly #invariants: Invariants;
 
   constructor(options: SimOptions) {
@@ -113,6 +116,11 @@ export class Simulation {
     this.#stepRouters();
     this.ledger.excuseSilent(this.now);
     if (this.now >= this.#wakeAt) this.pass();
+    for (const { node, folder } of this.#keeper.look(this.world, this.now)) {
+      this.say(`control has ${node} remove ${folder}`);
+      this.#invariants.removed(node, folder, { asked: false });
+      this.#removeWeights(node, folder);
+    }
     this.#invariants.look(this.now);
     for (const router of this.routers) {
       for (const cut of router.takeCut(this.nodes)) this.violate("request_kept", cut);
@@ -192,6 +200,15 @@ export class Simulation {
     this.#sendPublication();
   }
 
+  /** An operator asks for a folder's removal; control looks first who uses it. */
+  askRemoval(node: NodeId, folder: string): void {
+    const known = this.world.nodes.get(node)?.connected === true;
+    if (!known || userOf(this.world, node, folder) !== undefined) return;
+    this.say(`an operator has ${node} remove ${folder}`);
+    this.#invariants.removed(node, folder, { asked: true });
+    this.#removeWeights(node, folder);
+  }
+
   /** Keeps a copy of the store, for `restoreBackup`. */
   backUp(): void {
     this.#kept.backUp();
@@ -230,7 +247,7 @@ export class Simulation {
   restartMachine(name: NodeId): void {
     this.say(`machine ${name} restarts`);
     this.ledger.excuseNode(name);
-    this.nodes.get(name)?.restartMachine();
+    this.nodes.get(name)?.restartMachine(this.now);
     this.#cut(name, this.random.int(5_000, 90_000));
     this.dispatch({ kind: "stream_closed", node: name });
   }
@@ -265,6 +282,7 @@ export class Simulation {
   }
 
   #begin(): World {
+    this.#keeper.begin();
     const world = this.#kept.begin(this.now);
     this.ledger.began(this.now, this.#kept.remembered);
     return world;
@@ -275,14 +293,14 @@ export class Simulation {
     const { name } = node;
     if (this.wires.silent(name, this.now)) return;
     if (!this.wires.open(name)) {
-      if (this.wires.dialled(name, this.now)) this.#sendUp(name, node.register());
+      if (this.wires.dialled(name, this.now)) this.#sendUp(name, node.register(this.now));
       return;
     }
     for (const event of node.take()) this.#sendUp(name, event);
     if (!this.wires.beats(name, this.now)) return;
     const inFlight = (replica: string) =>
       this.routers.reduce((sum, router) => sum + router.inFlight(replica), 0);
-    this.#sendUp(name, node.heartbeat(inFlight));
+    this.#sendUp(name, node.heartbeat(inFlight, this.now));
   }
 
   #sendUp(name: NodeId, event: Event): void {
@@ -306,6 +324,11 @@ export class Simulation {
         this.#invariants.listed(router.name, router.list());
       });
     }
+  }
+
+  #removeWeights(name: NodeId, folder: string): void {
+    const node = this.nodes.get(name);
+    this.wires.down(name, this.now, (at) => node?.removeWeights(folder, at));
   }
 
   #cut(name: NodeId, dialInMs: number): void {

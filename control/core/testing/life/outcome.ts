@@ -4,6 +4,8 @@ import type { FakeNode, FakeShard } from "../fake_node.ts";
 import { lacking } from "../ledger.ts";
 import { scenario } from "./scenario.ts";
 import { SIM_TIMINGS, type Simulation } from "../simulation.ts";
+import { type FakeDisk, sizeOf } from "../weights/fake_disk.ts";
+import { FREE_BELOW_BYTES } from "../weights/keeper.ts";
 import { relabel, trouble } from "./trouble.ts";
 
 /** How long faults come. */
@@ -56,7 +58,7 @@ export function unsettledBusiness(sim: Simulation): readonly string[] {
     }
   }
   for (const [model, count] of wholeOf) wrong.push(`${model} is in no catalog and runs ${count}`);
-  return [...wrong, ...wrongLists(sim, byReplica)];
+  return [...wrong, ...wrongLists(sim, byReplica), ...roomNotMade(sim)];
 }
 
 /** Routers and control itself know of what runs, and of nothing else. */
@@ -84,7 +86,8 @@ function roomFor(sim: Simulation, name: string): boolean {
         undefined &&
       lacking(profile.node_selector, sim.ledger.labelsOf(node.name)) === undefined &&
       freeGpus(node, profile.gpu_class) >= profile.gpus_per_node &&
-      node.running().length < (node.shape.portBlocks ?? 0)
+      node.running().length < (node.shape.portBlocks ?? 0) &&
+      hasDisk(sim, node, model?.source ?? "")
     );
     if (profile.nodes === 1) return nodes.length > 0;
     const islands = Map.groupBy(
@@ -93,6 +96,32 @@ function roomFor(sim: Simulation, name: string): boolean {
     );
     return [...islands.values()].some((island) => island.length >= profile.nodes);
   });
+}
+
+/** The weights are there, or would be once what nobody asks for has made room. */
+function hasDisk(sim: Simulation, { disk }: FakeNode, source: string): boolean {
+  if (!source.startsWith("hf://")) return true;
+  if (disk.whole(sim.now).some((folder) => disk.sourceOf(folder) === source)) return true;
+  const spare = unusedOn(sim, disk).reduce((sum, each) => sum + sizeOf(each), 0);
+  return disk.freeBytes() + spare >= sizeOf(source);
+}
+
+/** Sources of whole weights on a disk that neither a model nor an engine asks for. */
+function unusedOn(sim: Simulation, disk: FakeDisk): readonly string[] {
+  const running = [...sim.nodes.values()].flatMap((node) => node.running());
+  const used = new Set(running.map(({ spec }) => spec.weights?.source ?? ""));
+  return disk.whole(sim.now).map((folder) => disk.sourceOf(folder) ?? "").filter((source) =>
+    !used.has(source) && sim.ledger.modelOfSource(source) === undefined
+  );
+}
+
+/** Weights that nobody asks for lie where there is little room. */
+function roomNotMade(sim: Simulation): readonly string[] {
+  return [...sim.nodes.values()].flatMap(({ name, disk }) =>
+    disk.freeBytes() < FREE_BELOW_BYTES
+      ? unusedOn(sim, disk).map((source) => `${name} is full, and has ${source} for nobody`)
+      : []
+  );
 }
 
 function freeGpus(node: FakeNode, gpuClass: string | undefined): number {

@@ -1,9 +1,10 @@
 /** Random faults for a while; then everything is mended and left alone. */
 import { reach } from "../../facts/node_state.ts";
 import type { Catalog } from "../../catalog.ts";
+import type { Flaw } from "./curses.ts";
 import { LABELS, randomCatalog, randomLabels, type Scenario } from "./scenario.ts";
-import type { Flaw } from "../fake_node.ts";
 import type { Simulation } from "../simulation.ts";
+import { GIB } from "../weights/fake_disk.ts";
 
 const BY = "test";
 
@@ -30,6 +31,9 @@ const GENTLE: readonly Fault[] = [
   ({ sim }, node) => breakGpu(sim, node),
   ({ sim }, node) => doubtOne(sim, node),
   ({ sim }) => reweigh(sim),
+  ({ sim }, node) => fillDisk(sim, node),
+  ({ sim }, node) => fillDisk(sim, node),
+  ({ sim }, node) => removeSome(sim, node),
   ({ sim }) => sim.dispatch({ kind: "tick" }),
 ];
 
@@ -156,11 +160,11 @@ function wakeOne(sim: Simulation): void {
 }
 
 /** Half of the models stay as they are, so that edits are edits. */
-function edited({ sim, gentle }: Scenario): Catalog {
+function edited({ sim, gentle, fetched }: Scenario): Catalog {
   const { models } = sim.world.catalog.catalog;
   const classes = models[0]?.profiles.map((each) => each.gpu_class ?? "") ?? [];
   const count = Math.max(1, models.length + sim.random.int(-1, 1));
-  const fresh = randomCatalog(sim.random, count, { classes, gentle });
+  const fresh = randomCatalog(sim.random, count, { classes, gentle, fetched });
   return {
     models: fresh.models.map((model, index) =>
       sim.random.chance(0.5) ? models[index] ?? model : model
@@ -269,6 +273,21 @@ function failForGood({ sim, curses }: Scenario, node: string): void {
   if (running.length === 0) return;
   const replica = random.pick(running).id;
   sim.dispatch({ kind: random.pick(["restart", "stop"]), replica, by: BY, reason: "" });
+}
+
+/** Something that is no weights fills a node's disk, or is gone again. */
+function fillDisk(sim: Simulation, name: string): void {
+  const disk = sim.nodes.get(name)?.disk;
+  if (disk === undefined) return;
+  disk.fillerBytes = disk.fillerBytes === 0 ? sim.random.int(10, 60) * GIB : 0;
+  sim.say(`${name} has ${disk.freeBytes() / GIB} GiB free`);
+}
+
+/** An operator wants something removed: what a node fetched, or what somebody put there. */
+function removeSome(sim: Simulation, name: string): void {
+  const disk = sim.nodes.get(name)?.disk;
+  if (disk === undefined) return;
+  sim.askRemoval(name, sim.random.pick([...disk.whole(sim.now), ...disk.foreign]));
 }
 
 /** Another version of the engine is installed on a node. What runs goes on with the old one. */
