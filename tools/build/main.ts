@@ -2,6 +2,7 @@
 import { VERSION } from "@heddle/common/version";
 import { ROOT } from "../repository.ts";
 import { runTool, say } from "../say.ts";
+import { writeAttachFile } from "./attach_file.ts";
 import { BUILD_HELP, parseBuildOptions } from "./options.ts";
 import { writeRelease } from "./release.ts";
 import { filesBelow } from "./sums.ts";
@@ -12,6 +13,10 @@ if (import.meta.main) {
   await runTool(async () => {
     const options = parseBuildOptions(Deno.args, { root: ROOT, own: Deno.build.arch });
     if (options.help) return say(BUILD_HELP.trimEnd());
+    if (options.form === "attach") {
+      const { name, sha256 } = await writeAttachFile(options);
+      return say(`${options.out}/${name}\nfor --x64 or --arm64: URL/${name}#sha256=${sha256}`);
+    }
     await writeRelease(options);
     const files = filesBelow(options.out);
     const bytes = files.reduce(

@@ -9,7 +9,7 @@ export interface BuildOptions {
   /** Absolute path of the release to write. */
   readonly out: string;
   readonly arch: Arch;
-  readonly form: "bundle" | "compile";
+  readonly form: "bundle" | "compile" | "attach";
   /** Where executables will be installed. */
   readonly prefix: string;
   /** The one folder that executables may read and write; undefined leaves what the sets say. */
@@ -26,6 +26,8 @@ export const BUILD_HELP =
                    fixed when they are built:
   --prefix DIR       with --compile: where they will be (default /opt/heddle/releases/${VERSION})
   --state DIR        with --compile: the one folder they read and write, to try them elsewhere
+  --attach         one file for rented boxes instead of a release, see docs/attach.md; the folder of
+                   --out (default dist-attach) holds it beside those for other machines
   --help           print this
 `;
 
@@ -49,6 +51,9 @@ export function parseBuildOptions(
   if (arch === undefined) {
     throw new HeddleError("invalid_input", `Cannot use --arch ${name}: want x86_64 or arm64`);
   }
+  if (values.attach && values.compile) {
+    throw new HeddleError("invalid_input", "Cannot use --attach with --compile: want one of them");
+  }
   for (const flag of ["prefix", "state"] as const) {
     const given = values[flag];
     if (given === undefined) continue;
@@ -63,9 +68,9 @@ export function parseBuildOptions(
     }
   }
   return {
-    out: resolve(place.root, values.out ?? "dist"),
+    out: resolve(place.root, values.out ?? (values.attach ? "dist-attach" : "dist")),
     arch,
-    form: values.compile ? "compile" : "bundle",
+    form: values.attach ? "attach" : values.compile ? "compile" : "bundle",
     prefix: resolve(values.prefix ?? `/opt/heddle/releases/${VERSION}`),
     state: values.state === undefined ? undefined : resolve(values.state),
     help: values.help ?? false,
@@ -81,6 +86,7 @@ function parse(args: readonly string[]) {
         out: { type: "string" },
         arch: { type: "string" },
         compile: { type: "boolean", default: false },
+        attach: { type: "boolean", default: false },
         prefix: { type: "string" },
         state: { type: "string" },
         help: { type: "boolean", short: "h" },

@@ -24,10 +24,17 @@ Deno.test("parseBuildOptions() knows an architecture by all its names", () => {
   }
 });
 
+Deno.test("parseBuildOptions() puts the file for rented boxes elsewhere than a release", () => {
+  const { form, out } = parseBuildOptions(["--attach"], PLACE);
+  deepEqual([form, out], ["attach", "/r/dist-attach"]);
+});
+
 Deno.test("parseBuildOptions() refuses what makes no sense, and names the flag", () => {
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [["--arch", "riscv64"], /--arch riscv64: want x86_64 or arm64/],
     [["--arch", "constructor"], /--arch constructor/],
+    [["--attach", "--compile"], /--attach with --compile/],
+    [["--attach", "--prefix", "/p"], /--prefix: it goes with --compile/],
     [["--prefix", "/p"], /--prefix: it goes with --compile/],
     [["--compile", "--prefix", "p"], /--prefix p: want an absolute path/],
     [["--compile", "--state", "/a,b"], /--state \/a,b: .* without a comma/],

@@ -1,11 +1,14 @@
 /** A rented box: a machine on which nothing of Heddle is installed, with an engine of its own. */
 import { equal, match, ok } from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { z } from "zod";
 import type { Role } from "@heddle/common/identity";
 import { createIssuing, createLeaf, createRoot, type KeyPairPem } from "@heddle/common/pki";
+import { type AttachFile, writeAttachFile } from "../../../../tools/build/attach_file.ts";
+import { parseBuildOptions } from "../../../../tools/build/options.ts";
+import { ROOT } from "../../../../tools/repository.ts";
+import { prepareFleet, releaseOfLab } from "../../fleet.ts";
 import type { Lab } from "../../lab.ts";
 import type { LabNode } from "../../node.ts";
 import type { Scenario } from "../../scenario.ts";
@@ -15,8 +18,14 @@ import { waitFor } from "../../wait_for.ts";
 export const rentedBox: Scenario = {
   title: "an engine on a machine without Heddle attaches, serves, is degraded, and is lost with it",
   limitMs: 300_000,
+  prepare: () => Promise.all([prepareFleet(), builtAttach()]),
   run,
 };
+
+/** What is fetched, as `deno task build --attach` makes it of this checkout. */
+const BUILT = join(ROOT, ".heddle/lab/attach");
+/** Where the box has its engine: a program of its own, without a runtime that others could use. */
+const ENGINE = "/opt/engine";
 
 const CLUSTER = "lab";
 const HOUR_MS = 3_600_000;
@@ -24,9 +33,6 @@ const WAIT_MS_MAX = 90_000;
 const ENGINE_PORT = 8000;
 const KEY = "the-box's-own-key";
 const UUID = "GPU-11111111-2222-3333-4444-555555555555";
-/** It starts the checkout's program: an executable of a hundred megabytes would be the same one. */
-const AGENT = `#!/bin/sh\nexec ${SOURCE}/bin/heddle-agent "$@"\n`;
-
 const CATALOG = {
   models: [
     { name: "demo", source: "s", scaling: { min: 0 }, attach: ["rented"], profiles: [] },
@@ -34,23 +40,33 @@ const CATALOG = {
 };
 
 async function run(lab: Lab): Promise<void> {
-  await using published = publish(lab.address);
+  const artifact = JSON.parse(await Deno.readTextFile(join(BUILT, "../attach.json")));
+  const { name, sha256 } = artifactSchema.parse(artifact);
+  await using published = publish(lab.address, join(BUILT, name));
   const binds = await sourceBinds();
   const [home, box] = await lab.step(
     "control's machine and a box boot",
-    () => lab.boot({ name: "control-1", binds }, { name: "box-1", binds }),
+    () =>
+      lab.boot({ name: "control-1", binds }, {
+        name: "box-1",
+        binds: [{ from: releaseOfLab(), to: ENGINE }],
+      }),
   );
   ok(home !== undefined && box !== undefined);
   await lab.step("control and a router start", () => startHome(home));
   await lab.step(
     "the wrapper starts an engine on the box, and the agent beside it",
-    () => startBox(home, box, published.url),
+    () => startBox(home, box, `${published.url}#sha256=${sha256}`),
   );
   await lab.step("it is attached at the address that control saw, and serves", async () => {
     const { address, attached } = await replicaIn(home, "serving");
     equal(address, `${box.address}:${ENGINE_PORT}`);
     equal(attached?.host_id, "");
     await waitFor("it is asked", async () => await ask(home) === 200, WAIT_MS_MAX);
+  });
+  await lab.step("the agent is what was fetched, with a runtime of its own", async () => {
+    const [pid = ""] = (await box.run(["pgrep", "-f", "lib/heddle-attach.mjs"])).split("\n");
+    match(await box.run(["readlink", `/proc/${pid}/exe`]), /^\/tmp\/heddle-agent\.\w+\/.*\/deno$/m);
   });
   await lab.step("a link that is lost makes it degraded, and it serves on", async () => {
     await box.write("/root/links", links("26.562 GB/s", "<inactive>"));
@@ -141,17 +157,16 @@ async function certify(home: LabNode, root: KeyPairPem, role: Role) {
   };
 }
 
-async function startBox(home: LabNode, box: LabNode, url: string): Promise<void> {
+async function startBox(home: LabNode, box: LabNode, artifact: string): Promise<void> {
   const { token } = z.object({ token: z.string() })
     .parse(JSON.parse(await ctl(home, "join-tokens", "create", "rented", "--json")));
-  const script = await home.run([`${SOURCE}/bin/heddle-agent`, "script", "wrapper"], {
-    env: SOURCE_ENV,
-  });
+  const machine = Deno.build.arch === "x86_64" ? "--x64" : "--arm64";
+  const printed = [`${SOURCE}/bin/heddle-agent`, "script", "wrapper", machine, artifact];
+  const script = await home.run(printed, { env: SOURCE_ENV });
   await box.write("/root/wrapper.sh", script);
   await box.write("/root/links", links("26.562 GB/s", "26.562 GB/s"));
   await box.write("/usr/bin/nvidia-smi", NVIDIA_SMI, 0o755);
   const environment = {
-    ...SOURCE_ENV,
     HEDDLE_JOIN_TOKEN: token,
     HEDDLE_CONTROL_URL: `https://${home.address}:7444`,
     HEDDLE_ENGINE_ID: "box-1",
@@ -159,13 +174,11 @@ async function startBox(home: LabNode, box: LabNode, url: string): Promise<void>
     HEDDLE_PROVIDER: "lab",
     HEDDLE_ENGINE_HEALTH_URL: `http://127.0.0.1:${ENGINE_PORT}/health`,
     HEDDLE_ENGINE_API_KEY: KEY,
-    HEDDLE_AGENT_BINARY_URL: url,
-    HEDDLE_AGENT_BINARY_SHA256: createHash("sha256").update(AGENT).digest("hex"),
   };
   await startUnit(box, "engine", environment, [
     "/bin/sh",
     "/root/wrapper.sh",
-    join(SOURCE, "bin/heddle-sim"),
+    `${ENGINE}/bin/heddle-sim`,
     ...["serve", "any/model", "--served-model-name", "demo", "--api-key", KEY],
     ...["--host", "0.0.0.0", "--port", `${ENGINE_PORT}`, "--sim-load-ms", "500"],
   ]);
@@ -227,13 +240,22 @@ async function ask(home: LabNode): Promise<number> {
   return Number(/^\s*HTTP\/1\.1 (\d+)/m.exec(stderr)?.[1] ?? 0);
 }
 
-function publish(host: string) {
+const artifactSchema = z.object({ name: z.string(), sha256: z.string() });
+
+async function builtAttach(): Promise<AttachFile> {
+  const machine = { root: ROOT, own: Deno.build.arch };
+  const made = await writeAttachFile(parseBuildOptions(["--attach", "--out", BUILT], machine));
+  await Deno.writeTextFile(join(BUILT, "../attach.json"), JSON.stringify(made));
+  return made;
+}
+
+function publish(host: string, file: string) {
   const server = Deno.serve(
     { hostname: host, port: 0, onListen: () => {} },
-    () => new Response(AGENT),
+    async () => new Response((await Deno.open(file)).readable),
   );
   return {
-    url: `http://${host}:${server.addr.port}/heddle-agent`,
+    url: `http://${host}:${server.addr.port}/heddle-attach`,
     [Symbol.asyncDispose]: () => server.shutdown(),
   };
 }
