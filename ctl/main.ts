@@ -1,4 +1,7 @@
-/** `heddle`, the operator's command line. Exit codes: 0 done, 1 it failed, 2 it was called wrongly. */
+/**
+ * `heddle`, the operator's command line. Exit codes: 0 done, 1 it failed, 2 it was called wrongly, 130
+ * it was interrupted.
+ */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { run } from "@stricli/core";
@@ -17,6 +20,11 @@ import { type Io, processIo, terminalAsk } from "./io.ts";
 /** Exit codes, whatever the library's are. */
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
+/** What shells give to a program that SIGINT ended. */
+const EXIT_INTERRUPTED = 130;
+
+/** After Ctrl-C, for the last lines of a command that ends by itself. The others are cut off. */
+const LAST_WORDS_MS = 250;
 
 if (import.meta.main) {
   const code = await main(Deno.args);
@@ -25,8 +33,8 @@ if (import.meta.main) {
 
 /** Runs one command line and returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
-  const io = processIo();
   const interrupted = new AbortController();
+  const io = quietAfter(processIo(), interrupted.signal);
   Deno.addSignalListener("SIGINT", () => interrupted.abort());
   const process = {
     stdout: { write: io.out },
@@ -52,11 +60,27 @@ export async function main(args: readonly string[]): Promise<number> {
     io.out(await complete(app, args.slice(args[1] === "--" ? 2 : 1), context));
     return 0;
   }
-  await run(app, asked(args), context);
+  const interruption = afterLastWords(interrupted.signal);
+  await Promise.race([run(app, asked(args), context), interruption]);
+  if (interrupted.signal.aborted) {
+    processIo().err("Interrupted\n");
+    return EXIT_INTERRUPTED;
+  }
   const code = Number(process.exitCode ?? 0);
   if (code === 0) return failed ? EXIT_FAILED : 0;
   // The library's codes below zero say that the command line, not the command, was wrong.
   return code < 0 && code !== -1 ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/** What a command complains of once it is interrupted, it complains of because it was. */
+function quietAfter(io: Io, signal: AbortSignal): Io {
+  return { ...io, err: (text) => signal.aborted ? undefined : io.err(text) };
+}
+
+function afterLastWords(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    signal.addEventListener("abort", () => setTimeout(resolve, LAST_WORDS_MS), { once: true });
+  });
 }
 
 /** Nothing, and `help WORDS`, ask what there is. */
