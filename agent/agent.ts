@@ -32,7 +32,8 @@ import { hardwareMetrics } from "./hardware_metrics.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
 import { evidenceOf } from "./discovery/evidence_of.ts";
-import { limitsFor, prepareHere } from "./supervision/prepare_here.ts";
+import { MemlockWatch } from "./supervision/memlock_watch.ts";
+import { prepareHere } from "./supervision/prepare_here.ts";
 import type { EngineInstalls, InstalledHere } from "./installs/engine_installs.ts";
 import { openInstalls, type OpenInstallsOptions } from "./installs/open_installs.ts";
 import { enginesInUse } from "./core/install/engines_in_use.ts";
@@ -106,7 +107,9 @@ export async function buildAgent(
     heldGpus: () => supervisor.heldGpus(),
     onNvidiaSmi: (call) => listeners.onNvidiaSmi(call),
   });
+  const memlock = new MemlockWatch(shim, config.launcher);
   const effects = new Effects({
+    watched: (shard, process) => memlock.look(shard, process),
     store,
     launcher,
     address,
@@ -117,7 +120,8 @@ export async function buildAgent(
         discovery,
         gpus: report.gpuFacts,
         folder: store.home,
-        limits: limitsFor(config, shim, shard.spec.hcas.length > 0),
+        shim,
+        memlockBytes: memlock.of(shard.spec.shardId),
       }, signal),
     prepare: (shard, signal) =>
       prepareHere(shard, {

@@ -1,6 +1,6 @@
 /** Looks for the facts about a failed shard that its log does not have. */
 import { statfs } from "node:fs/promises";
-import { type LimitsOf, readLimits } from "../edge/launcher/limits.ts";
+import { readLimits } from "../edge/launcher/limits.ts";
 import type { Evidence } from "../core/diagnosis/evidence.ts";
 import type { Gpu } from "@heddle/proto/gen/types";
 import type { Shard } from "../core/shard/shard.ts";
@@ -20,17 +20,18 @@ export async function evidenceOf(
     /** The node's GPUs as last seen. */
     readonly gpus: readonly Pick<Gpu, "index" | "uuid" | "pciBusId">[];
     readonly folder: string;
-    /** How the limits are read of what its engine was. */
-    readonly limits: LimitsOf;
+    readonly shim: string;
+    /** Bytes that its engine might lock; undefined: not known. */
+    readonly memlockBytes: number | undefined;
   },
   signal: AbortSignal,
 ): Promise<Evidence> {
-  const [uses, diskFreeBytes, limits = {}] = await Promise.all([
+  const [uses, diskFreeBytes, shmFreeBytes] = await Promise.all([
     spec.gpus.length === 0 ? undefined : inTime(where.discovery.gpuUses(signal)),
     inTime(freeBytes(where.folder)),
-    inTime(readLimits(where.limits)),
+    inTime(readLimits(where.shim)).then((limits) => limits?.shmFreeBytes),
   ]);
-  const { shmFreeBytes, memlockBytes } = limits;
+  const { memlockBytes } = where;
   const gpus = uses?.filter(({ uuid }) => spec.gpus.some((gpu) => gpu.uuid === uuid));
   const own = where.gpus.filter(({ uuid }) => spec.gpus.some((gpu) => gpu.uuid === uuid));
   // The shard is as it was when its processes began to be watched.
@@ -44,8 +45,8 @@ export async function evidenceOf(
     ...(gpus === undefined ? {} : { gpus }),
     ...(diskFreeBytes === undefined ? {} : { diskFreeBytes }),
     ...(shmFreeBytes === undefined ? {} : { shmFreeBytes }),
-    // Who uses no adapter pins next to nothing.
-    ...(memlockBytes === undefined || spec.hcas.length === 0 ? {} : { memlockBytes }),
+    ...(memlockBytes === undefined ? {} : { memlockBytes }),
+    usesAdapters: spec.hcas.length > 0,
   };
 }
 

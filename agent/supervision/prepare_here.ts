@@ -7,7 +7,7 @@ import { progressWords } from "../core/weights/progress_words.ts";
 import { inTime } from "../discovery/evidence_of.ts";
 import { fitGpus } from "../discovery/fit_gpus.ts";
 import type { EngineVersions } from "../edge/engine/versions.ts";
-import { type LimitsOf, limitWarnings, readLimits } from "../edge/launcher/limits.ts";
+import { limitWarnings, readLimits } from "../edge/launcher/limits.ts";
 import type { NodeEnvironment } from "../engines/environment.ts";
 import type { Discovery } from "../inventory.ts";
 import { prepare, type Prepared } from "../prepare.ts";
@@ -40,7 +40,7 @@ export async function prepareHere(
   const { config, address, engines, discovery } = here;
   // A shard that an earlier agent prepared is asked for before the engines were looked at.
   await Promise.race([engines.looked, aborted(signal)]);
-  await warnOfLimits(shard, here);
+  await warnOfLimits(shard, here.shim);
   return await prepare(shard, {
     address,
     modelDirs: config.model_dirs,
@@ -71,21 +71,10 @@ async function fetchWeights(
 }
 
 // Only warned of: an engine may do without, and its own words then say what it lacked.
-async function warnOfLimits({ spec }: Shard, { config, shim }: Here): Promise<void> {
-  const hcas = spec.hcas.length;
-  const limits = await inTime(readLimits(limitsFor(config, shim, hcas > 0))) ?? {};
-  const shard = { gpus: spec.gpus.length, hcas, launcher: config.launcher };
-  for (const words of limitWarnings(limits, shard)) log.warning(words, { shard: spec.shardId });
-}
-
-/** How limits are read of what this agent starts. What it may lock concerns who uses adapters alone. */
-export function limitsFor(
-  { launcher, engine_user, state_directory }: Config,
-  shim: string,
-  memlock: boolean,
-): LimitsOf {
-  if (launcher !== "systemd" || !memlock) return { shim };
-  return { shim, unit: { user: engine_user, stateDirectory: state_directory } };
+async function warnOfLimits({ spec }: Shard, shim: string): Promise<void> {
+  const limits = await inTime(readLimits(shim)) ?? {};
+  const warnings = limitWarnings(limits, { gpus: spec.gpus.length });
+  for (const words of warnings) log.warning(words, { shard: spec.shardId });
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

@@ -141,7 +141,7 @@ function rightLimit(row: FailureRow, evidence: Evidence): FailureRow {
   if (limited === undefined) return row;
   if (row.reason === "nccl_system_error") {
     const { alternatives = [] } = row;
-    return suffices
+    return suffices || evidence.usesAdapters !== true
       ? { ...row, alternatives: alternatives.filter((words) => !words.startsWith("memlock")) }
       : { ...limited, alternatives: [row.meaning] };
   }

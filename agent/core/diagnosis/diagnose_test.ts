@@ -399,9 +399,10 @@ Deno.test("diagnose() knows from what may be locked whether that was it", () => 
   const log = {
     server: "ERROR 09-12 08:00:00 [a.py:1] RuntimeError: NCCL error: unhandled system error",
   };
-  const limited = diagnosed(log, { memlockBytes: 8 * 1024 ** 2 });
+  const limited = diagnosed(log, { memlockBytes: 8 * 1024 ** 2, usesAdapters: true });
+  equal(diagnosed(log, { memlockBytes: 65_536, usesAdapters: false }).reason, "nccl_system_error");
   deepEqual([limited.reason, limited.permanent], ["memlock_limited", false]);
-  deepEqual(limited.facts, ["engines may lock 8 MiB of memory here"]);
+  deepEqual(limited.facts, ["it could lock 8192 KiB of memory"]);
   const free = diagnosed(log, { memlockBytes: Infinity });
   deepEqual([free.reason, free.alternatives], ["nccl_system_error", ["/dev/shm is full"]]);
   const said =

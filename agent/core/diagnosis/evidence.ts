@@ -15,8 +15,10 @@ export interface Evidence {
   /** Free bytes of where weights and caches lie. */
   readonly diskFreeBytes?: number;
   readonly shmFreeBytes?: number;
-  /** Bytes that an engine may lock, as this node's launcher starts it; Infinity: no limit. */
+  /** Bytes that the engine could lock; Infinity: no limit. */
   readonly memlockBytes?: number;
+  /** It was given RDMA adapters, for which it has to lock much. */
+  readonly usesAdapters?: boolean;
   /** What the kernel logged of the shard's GPUs while it ran, oldest first. */
   readonly gpuFaults?: readonly GpuFault[];
 }
@@ -87,8 +89,12 @@ export function memlockSuffices({ memlockBytes }: Evidence): boolean | undefined
 
 export function memlockWords({ memlockBytes }: Evidence): readonly string[] {
   if (memlockBytes === undefined) return [];
-  if (memlockBytes === Infinity) return ["engines may lock memory without a limit here"];
-  return [`engines may lock ${mib(memlockBytes)} MiB of memory here`];
+  if (memlockBytes === Infinity) return ["it could lock memory without a limit"];
+  return [`it could lock ${kib(memlockBytes)} KiB of memory`];
+}
+
+function kib(bytes: number): number {
+  return Math.floor(bytes / 1024);
 }
 
 function mib(bytes: number): number {

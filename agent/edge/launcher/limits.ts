@@ -1,8 +1,5 @@
 /** Limits of this node that only a shell can read: Deno opens nothing below /dev. */
-import { join } from "node:path";
-import { HeddleError } from "@heddle/proto/error";
 import { MEMLOCK_BYTES_MIN } from "../../core/diagnosis/evidence.ts";
-import { probeAsUnit } from "./probe_unit.ts";
 import type { LauncherKind } from "./choose.ts";
 import { callShim } from "./shim.ts";
 
@@ -14,49 +11,17 @@ export interface NodeLimits {
   readonly memlockBytes?: number;
 }
 
-/** Who engines are started by. */
-export interface LimitsOf {
-  /** Absolute path of heddle-shim. */
-  readonly shim: string;
-  /** Where engines are units: the user they run as, and where a unit's environment may be written. */
-  readonly unit?: { readonly user: string; readonly stateDirectory: string };
+/** Reads them now. Throws `system` when the shim cannot be run. */
+export async function readLimits(shim: string): Promise<NodeLimits> {
+  return limitsOf((await callShim(shim, ["limits"])).lines);
 }
-
-const PROBE_SECONDS_MAX = 4;
 
 /**
- * Reads them now, as an engine has them: where engines are units, memlock is what such a unit is really
- * given, drop-ins and what systemd itself may not exceed included. Throws `system` when the shim cannot
- * be run.
+ * What a running process may lock, whoever gave it that: its launcher, a drop-in, or a systemd that may
+ * not raise limits. Undefined: it is gone, or cannot be looked at. Throws as `readLimits` does.
  */
-export async function readLimits({ shim, unit }: LimitsOf): Promise<NodeLimits> {
-  const own = limitsOf((await callShim(shim, ["limits"])).lines);
-  if (unit === undefined) return own;
-  const { memlockBytes: _ofAgent, ...rest } = own;
-  const ofUnit = await limitsOfUnit(shim, unit);
-  return ofUnit.memlockBytes === undefined ? rest : { ...rest, memlockBytes: ofUnit.memlockBytes };
-}
-
-// A unit that cannot be asked says nothing: its engine will say more.
-async function limitsOfUnit(
-  shim: string,
-  { user, stateDirectory }: NonNullable<LimitsOf["unit"]>,
-): Promise<NodeLimits> {
-  try {
-    const said = await probeAsUnit({
-      path: shim,
-      versionArgs: ["limits"],
-      env: {},
-      user,
-      envFile: join(stateDirectory, "limits.env"),
-      secondsMax: PROBE_SECONDS_MAX,
-      signal: new AbortController().signal,
-    });
-    return limitsOf(said.split("\n"));
-  } catch (error) {
-    if (error instanceof HeddleError) return {};
-    throw error;
-  }
+export async function readMemlock(shim: string, pid: number): Promise<number | undefined> {
+  return limitsOf((await callShim(shim, ["limits", String(pid)])).lines).memlockBytes;
 }
 
 /** Reads the shim's lines; anything else is passed over. */
@@ -88,31 +53,30 @@ const MEMLOCK_REMEDIES: Readonly<Record<LauncherKind, string>> = {
     "CAP_SYS_RESOURCE, without which systemd itself cannot raise a limit",
 };
 
-/** What of it may fail a shard of so many GPUs and adapters, in words; unknown is no complaint. */
+/** What of it may fail a shard of so many GPUs, in words; unknown is no complaint. */
 export function limitWarnings(
-  limits: NodeLimits,
-  shard: { readonly gpus: number; readonly hcas: number; readonly launcher: LauncherKind },
+  { shmFreeBytes, shmTotalBytes = 0 }: NodeLimits,
+  { gpus }: { readonly gpus: number },
 ): readonly string[] {
-  const { shmFreeBytes, shmTotalBytes = 0, memlockBytes } = limits;
+  if (gpus <= 1 || shmFreeBytes === undefined || shmFreeBytes >= SHM_BYTES_MIN) return [];
   return [
-    ...(shard.gpus > 1 && shmFreeBytes !== undefined && shmFreeBytes < SHM_BYTES_MIN
-      ? [
-        `/dev/shm has ${mib(shmFreeBytes)} of ${
-          mib(shmTotalBytes)
-        } MiB free, and engines on several ` +
-        `GPUs share memory there: ${mib(SHM_BYTES_MIN)} MiB free would be enough. Enlarge it ` +
-        "(mount -o remount,size=… /dev/shm, in a container --shm-size), or delete what dead engines " +
-        "left in it",
-      ]
-      : []),
-    ...(shard.hcas > 0 && memlockBytes !== undefined &&
-        memlockBytes < MEMLOCK_BYTES_MIN
-      ? [
-        `Engines may lock ${mib(memlockBytes)} MiB of memory, and RDMA pins what it registers: ` +
-        `${mib(MEMLOCK_BYTES_MIN)} MiB would be enough. ${MEMLOCK_REMEDIES[shard.launcher]}`,
-      ]
-      : []),
+    `/dev/shm has ${mib(shmFreeBytes)} of ${mib(shmTotalBytes)} MiB free, and engines on several ` +
+    `GPUs share memory there: ${mib(SHM_BYTES_MIN)} MiB free would be enough. Enlarge it ` +
+    "(mount -o remount,size=… /dev/shm, in a container --shm-size), or delete what dead engines " +
+    "left in it",
   ];
+}
+
+/** The same of what an engine that uses adapters may lock. */
+export function memlockWarning(
+  memlockBytes: number | undefined,
+  launcher: LauncherKind,
+): string | undefined {
+  if (memlockBytes === undefined || memlockBytes >= MEMLOCK_BYTES_MIN) return undefined;
+  return `The engine may lock ${
+    mib(memlockBytes)
+  } MiB of memory, and RDMA pins what it registers: ` +
+    `${mib(MEMLOCK_BYTES_MIN)} MiB would be enough. ${MEMLOCK_REMEDIES[launcher]}`;
 }
 
 function kib(text: string): number {

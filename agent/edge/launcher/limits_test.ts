@@ -1,11 +1,11 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { limitsOf, limitWarnings, readLimits } from "./limits.ts";
+import { limitsOf, limitWarnings, memlockWarning, readLimits, readMemlock } from "./limits.ts";
 
 const SHIM = fileURLToPath(new URL("../../../bin/heddle-shim", import.meta.url));
 
 Deno.test("readLimits() asks a shell for what Deno cannot read", async () => {
-  const { memlockBytes, shmFreeBytes, shmTotalBytes } = await readLimits({ shim: SHIM });
+  const { memlockBytes, shmFreeBytes, shmTotalBytes } = await readLimits(SHIM);
   ok((memlockBytes ?? 0) > 0);
   if (shmTotalBytes !== undefined) ok((shmFreeBytes ?? Infinity) <= shmTotalBytes);
 });
@@ -19,19 +19,35 @@ Deno.test("limitsOf() reads what it knows, and takes nothing for zero", () => {
   deepEqual(limitsOf(["memlock unknown", "shm - -", "what"]), {});
 });
 
-Deno.test("limitWarnings() complains of what the shard needs, and of nothing unknown", () => {
+Deno.test("readMemlock() tells what a process may lock, whatever whoever asks may", async () => {
+  const child = new Deno.Command("/bin/sh", {
+    args: ["-c", "ulimit -l 64; echo set; exec sleep 60"],
+    stdout: "piped",
+  }).spawn();
+  try {
+    for await (const _ of child.stdout) break;
+    const bytes = await readMemlock(SHIM, child.pid);
+    // Whoever may lock what it wants, such as root, may do so whatever its limit.
+    ok(bytes === 65_536 || bytes === Infinity, String(bytes));
+  } finally {
+    child.kill("SIGKILL");
+    await child.status;
+  }
+  equal(await readMemlock(SHIM, 4_194_304), undefined, "no such process");
+});
+
+Deno.test("limitWarnings() and memlockWarning() complain of nothing unknown", () => {
   const tight = limitsOf(["shm 65536 65536", "memlock 8192"]);
-  const [shm, memlock, ...more] = limitWarnings(tight, { gpus: 8, hcas: 8, launcher: "process" });
+  const [shm, ...more] = limitWarnings(tight, { gpus: 8 });
   match(shm ?? "", /64 of 64 MiB free.* 1024 MiB free would be enough/);
-  match(memlock ?? "", /lock 8 MiB.* 16384 MiB would be enough/);
   equal(more.length, 0);
-  deepEqual(limitWarnings(tight, { gpus: 1, hcas: 0, launcher: "process" }), []);
-  match(
-    limitWarnings(tight, { gpus: 8, hcas: 8, launcher: "systemd" })[1] ?? "",
-    /units ask for LimitMEMLOCK=infinity: look for a drop-in/,
-  );
+  deepEqual(limitWarnings(tight, { gpus: 1 }), []);
+  deepEqual(limitWarnings({}, { gpus: 8 }), []);
+  const words = memlockWarning(tight.memlockBytes, "process") ?? "";
+  match(words, /lock 8 MiB.* 16384 MiB would be enough.*LimitMEMLOCK=infinity for the agent/);
+  match(memlockWarning(65_536, "systemd") ?? "", /units ask for LimitMEMLOCK=infinity.*a drop-in/);
+  equal(memlockWarning(undefined, "process"), undefined);
   const exempt = limitsOf(["memlock 8192", "ipc-lock"]);
   equal(exempt.memlockBytes, Infinity);
-  deepEqual(limitWarnings(exempt, { gpus: 8, hcas: 8, launcher: "process" }), []);
-  deepEqual(limitWarnings({}, { gpus: 8, hcas: 8, launcher: "process" }), []);
+  equal(memlockWarning(exempt.memlockBytes, "process"), undefined);
 });

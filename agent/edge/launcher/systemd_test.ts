@@ -7,7 +7,7 @@ import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { launcherContract, type Subject } from "./contract.ts";
-import { limitsOf, readLimits } from "./limits.ts";
+import { readMemlock } from "./limits.ts";
 import { probeAsUnit } from "./probe_unit.ts";
 import { strangersAmong } from "./strangers.ts";
 import { SystemdLauncher } from "./systemd.ts";
@@ -241,19 +241,25 @@ function beyondTheContract(): void {
     });
     match(missing, /\n#exit 127\n$/);
   });
-  Deno.test("readLimits() tells what a unit of an engine may lock, whatever the agent may", async () => {
+  Deno.test("systemd launcher: an engine may lock as much as systemd can give it", async () => {
     await using subject = await open();
-    const shim = join(subject.root, "heddle-shim");
-    await Deno.copyFile(SHIM, shim);
-    await Deno.chmod(shim, 0o755);
-    await Deno.chmod(subject.root, 0o755);
-    const unit = { user: USER ?? "nobody", stateDirectory: subject.root };
-    const { memlockBytes = 0 } = await readLimits({ shim, unit });
+    const directory = await subject.directory();
+    const argv = ["/bin/sleep", "60"];
+    const handle = `lock${Deno.pid}`;
+    const process = await subject.launcher.start({
+      name: "server",
+      handle,
+      directory,
+      argv,
+      env: {},
+    });
+    const memlockBytes = await readMemlock(SHIM, process.mainPid ?? process.pid);
     // A machine whose systemd may not raise limits gives what it has itself.
-    const { memlockBytes: ofPid1 = 0 } = limitsOf([`memlock ${await memlockOfPid1()}`]);
-    ok(memlockBytes === Infinity || memlockBytes <= ofPid1, `${memlockBytes}`);
-    const noUser = { ...unit, user: "no-such-user" };
-    equal((await readLimits({ shim, unit: noUser })).memlockBytes, undefined);
+    const [ofPid1] = /(?<=^Max locked memory +\S+ +)\S+/m.exec(await limitsOfPid1()) ?? [];
+    equal(memlockBytes, ofPid1 === "unlimited" ? Infinity : memlockBytes);
+    ok(memlockBytes !== undefined && memlockBytes >= Number(ofPid1 === "unlimited" ? 0 : ofPid1));
+    await subject.launcher.signal(process, "SIGKILL");
+    await subject.launcher.exit(process, directory, AbortSignal.timeout(WAIT_MS_MAX));
   });
   Deno.test("systemd launcher: two agents do not see each other's engines", async () => {
     await using one = await open();
@@ -274,10 +280,7 @@ function beyondTheContract(): void {
   });
 }
 
-/** KiB that systemd itself may lock, or "unlimited". */
-async function memlockOfPid1(): Promise<string> {
+async function limitsOfPid1(): Promise<string> {
   const { stdout } = await new Deno.Command("/bin/cat", { args: ["/proc/1/limits"] }).output();
-  const text = new TextDecoder().decode(stdout);
-  const hard = /^Max locked memory +\S+ +(\S+)/m.exec(text)?.[1] ?? "0";
-  return hard === "unlimited" ? hard : String(Number(hard) / 1024);
+  return new TextDecoder().decode(stdout);
 }
