@@ -8,6 +8,7 @@ import {
 } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../client.ts";
 import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import { reasonText } from "../status/reason_text.ts";
 import { toRecord } from "../record.ts";
 import { visible } from "../table.ts";
 
@@ -56,7 +57,7 @@ export function formatExplanation(answer: ExplainResponse): string {
   }
   for (const rejection of answer.rejections) {
     const where = [rejection.node, rejection.profile].filter((part) => part !== "").join(", ");
-    lines.push(`  ${visible(`${where}: ${rejection.reason}: ${rejection.detail}`)}`);
+    lines.push(`  ${visible(`${where}: ${reasonText(rejection.reason, rejection.detail)}`)}`);
   }
   return `${lines.join("\n")}\n`;
 }

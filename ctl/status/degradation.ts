@@ -3,6 +3,7 @@ import type { ReplicaView, ShardView } from "@heddle/proto/gen/admin";
 import { decodeAttachedState } from "@heddle/proto/attached_state";
 import { decodeReplicaState } from "@heddle/proto/replica_state";
 import { decodeShardState } from "@heddle/proto/shard_state";
+import { reasonText } from "./reason_text.ts";
 
 /** Shards that a control which was just restarted has not heard of yet are "preparing": no trouble. */
 const WELL: ReadonlySet<string> = new Set(["ready", "preparing", "unknown"]);
@@ -52,7 +53,7 @@ export function degradation(replica: ReplicaView): string {
   }
   const [first, ...more] = degradedShards(replica);
   if (first === undefined) return "";
-  const why = [first.reason, first.message].filter((text) => text !== "").join(": ");
+  const why = reasonText(first.reason, first.message);
   const others = more.length === 0 ? "" : `; and ${more.length} more of its shards`;
   return `shard ${first.shardId} on ${first.node} is ${decodeShardState(first.state)}` +
     `${why === "" ? "" : `: ${why}`}${others}`;

@@ -16,6 +16,7 @@ import { CALL_TIMEOUT_MS } from "../client.ts";
 import type { Concern } from "./concern.ts";
 import { replicaWord } from "./degradation.ts";
 import { plural } from "./plural.ts";
+import { reasonText } from "./reason_text.ts";
 import { servingConcerns } from "./serving_concerns.ts";
 
 /** Everything that `ctl status` asks control for. */
@@ -200,7 +201,7 @@ function nodeConcerns(node: NodeView): readonly Concern[] {
     ...parts.flatMap(([part, problems]) =>
       problems.map((problem) => ({
         subject: `node ${node.name}${part}`,
-        what: `${problem.reason}: ${problem.detail}`,
+        what: reasonText(problem.reason, problem.detail),
         next: problem.remedy,
       }))
     ),

@@ -8,6 +8,7 @@ import { decodeWeightsState } from "@heddle/proto/weights_state";
 import { installReason } from "../commands/nodes/installs.ts";
 import type { Concern } from "./concern.ts";
 import { degradation, degradedShards, suspectedShards, suspicion } from "./degradation.ts";
+import { reasonText } from "./reason_text.ts";
 
 /** All of them, what serves before what is to serve. */
 export function servingConcerns(
@@ -81,7 +82,7 @@ function installConcerns({ name, inventory }: NodeView): readonly Concern[] {
 
 function weightsConcern({ node, weights, models }: NodeWeights): readonly Concern[] {
   if (weights === undefined || decodeWeightsState(weights.state) !== "failed") return [];
-  const why = [weights.reason, weights.message].filter((text) => text !== "").join(": ");
+  const why = reasonText(weights.reason, weights.message);
   const [model] = models;
   const remove = weights.folder === "" ? "" : `heddle weights remove ${node} ${weights.folder}`;
   return [{

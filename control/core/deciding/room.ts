@@ -11,6 +11,7 @@ import type { Revision } from "@heddle/proto/revision";
 import type { EpochMs, ReplicaId } from "../ids.ts";
 import type { Replica, World } from "../world.ts";
 import { failedOn, stillBlocked, whatHelps } from "../facts/circumstance.ts";
+import { failedStarts } from "../facts/model_reason.ts";
 import { sourceHint } from "../facts/source_hint.ts";
 import { CLEAN_RECORD, nextRevision } from "./draft.ts";
 import { act, type Pass } from "./pass.ts";
@@ -30,7 +31,7 @@ export function tryPlace(pass: Pass, model: Model): Tried {
     const why = record.lastFailure?.message ?? "its last start failed";
     return {
       kind: "backoff",
-      detail: `${record.failedStarts} failed starts; ${why}`,
+      detail: `${failedStarts(record)}; ${why}`,
       until: record.backoffUntil,
     };
   }

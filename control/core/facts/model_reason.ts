@@ -35,11 +35,14 @@ function failureReason(world: World, model: Model): string | undefined {
   const elsewhere = record.noRoom === undefined ? undefined : failedNode(world, model, record);
   if (elsewhere !== undefined) return `${record.noRoom}; ${elsewhere}`;
   if (record.failedStarts > 0) {
-    return `${record.failedStarts} failed starts; ${
-      record.lastFailure?.message ?? "cause unknown"
-    }`;
+    return `${failedStarts(record)}; ${record.lastFailure?.message ?? "cause unknown"}`;
   }
   return record.noRoom;
+}
+
+/** "1 failed start", "3 failed starts". */
+export function failedStarts({ failedStarts: count }: Pick<ModelRecord, "failedStarts">): string {
+  return `${count} failed start${count === 1 ? "" : "s"}`;
 }
 
 /** Of nodes where it failed for good, the first: with no room on others, that is what to mend. */

@@ -1,6 +1,7 @@
 /** Why a model is placed as it is, or is not, asked of placement itself and not of what it said. */
 import { formatDurationMs } from "@heddle/common/duration";
 import { failedOn, stillBlocked, whatHelps } from "../facts/circumstance.ts";
+import { failedStarts } from "../facts/model_reason.ts";
 import { sourceHint } from "../facts/source_hint.ts";
 import type { Model } from "../catalog.ts";
 import { byPriority } from "../deciding/room.ts";
@@ -63,7 +64,7 @@ function failing(world: World, model: Model | undefined, now: EpochMs): readonly
     }),
     ...(record.failedStarts > 0 && waitMs > 0
       ? [
-        `${record.failedStarts} failed starts, the next in ${formatDurationMs(waitMs)} or ` +
+        `${failedStarts(record)}, the next in ${formatDurationMs(waitMs)} or ` +
         `${retry}; the last: ${record.lastFailure?.message ?? "cause unknown"}`,
       ]
       : []),

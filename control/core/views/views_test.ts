@@ -79,7 +79,7 @@ Deno.test("viewModels() shows backoff, an operator's scale, and what left the ca
   sim.run(1_000);
   const [failed] = viewModels(sim.world, sim.now);
   equal(failed?.failedStarts, 1);
-  match(failed?.reason ?? "", /^1 failed starts; shard .* out_of_memory$/);
+  match(failed?.reason ?? "", /^1 failed start; shard .* out_of_memory$/);
   equal((failed?.backoffMs ?? 0) > 0, true);
   sim.dispatch({ kind: "scale", model: "m", replicas: 1, by: "ops", reason: "" });
   sim.run(30_000);
@@ -173,7 +173,7 @@ Deno.test("explainModel() says why a model with room is not started, and what st
   sim.run(1_000);
   match(
     explainModel(sim.world, "m", sim.now).summary,
-    /^1 failed starts, the next in \S+ or at once with: models retry m; the last: .*exited; 2\/2/,
+    /^1 failed start, the next in \S+ or at once with: models retry m; the last: .*exited; 2\/2/,
   );
   sim.dispatch({ kind: "retry", model: "m", by: "ops" });
   match(explainModel(sim.world, "m", sim.now).summary, /^2\/2 nodes fit/);

@@ -4,6 +4,7 @@ import { type ModelView, ModelViewSchema } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { listCommand } from "../../command.ts";
 import { fieldsOf, toRecord } from "../../record.ts";
+import { joinReasons } from "../../status/reason_text.ts";
 import type { Listing } from "../../table.ts";
 
 export const listModels = listCommand(
@@ -51,5 +52,5 @@ function reasonOf(model: ModelView): string {
     model.backoffMs === undefined ? "" : `next start in ${formatDurationMs(model.backoffMs)}`,
     model.unsafeProfiles.length === 0 ? "" : `unsafe_env in ${model.unsafeProfiles.join(", ")}`,
   ];
-  return parts.filter((part) => part !== "").join("; ");
+  return joinReasons(parts);
 }

@@ -5,6 +5,7 @@ import { decodeNodeState } from "@heddle/proto/node_state";
 import { attachedCards, attachedOn, attachedState } from "../attach/words.ts";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { listCommand } from "../../command.ts";
+import { reasonText } from "../../status/reason_text.ts";
 import { type Listing, visible } from "../../table.ts";
 import { fieldsOf, toRecord } from "../../record.ts";
 import { formatInstalls } from "./installs.ts";
@@ -120,7 +121,9 @@ export function formatProblems(nodes: readonly NodeView[]): string {
     ];
     const told = parts.map(({ part, problem }) => {
       const remedy = problem.remedy === "" ? "" : ` → ${problem.remedy}`;
-      return `  ${visible(`${node.name}${part}: ${problem.reason}: ${problem.detail}${remedy}`)}\n`;
+      return `  ${
+        visible(`${node.name}${part}: ${reasonText(problem.reason, problem.detail)}${remedy}`)
+      }\n`;
     });
     return [...told, ...certificateEnds(node)];
   });

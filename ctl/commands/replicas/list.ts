@@ -17,6 +17,7 @@ import {
 } from "../../command.ts";
 import { usagesOf, usageWords } from "../nodes/load.ts";
 import { fieldsOf, toRecord } from "../../record.ts";
+import { joinReasons, reasonText } from "../../status/reason_text.ts";
 import type { Listing } from "../../table.ts";
 
 interface ReplicaFlags extends ListFlags {
@@ -112,14 +113,10 @@ function hcasOf(shard: ShardView): string {
   return shard.hcas.map((hca) => `${hca.name}:${hca.port}`).join(",");
 }
 
+// What control says of the whole mostly is what one shard says.
 function reasonOf(replica: ReplicaView): string {
-  const shards = replica.shards
-    .map((shard) =>
-      [shard.reason, shard.message, shard.progress].filter((t) => t !== "").join(": ")
-    )
-    // What control says of the whole mostly is what one shard says.
-    .filter((text) => text !== "" && !replica.reason.includes(text));
-  return [attachedOn(replica.attached) ?? "", replica.reason, ...shards].filter((text) =>
-    text !== ""
-  ).join("; ");
+  const shards = replica.shards.map(({ reason, message, progress }) =>
+    joinReasons([reasonText(reason, message), progress], ": ")
+  );
+  return joinReasons([attachedOn(replica.attached) ?? "", replica.reason, ...shards]);
 }

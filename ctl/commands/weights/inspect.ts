@@ -15,6 +15,7 @@ import {
   type FormFlags,
   outputOf,
 } from "../../command.ts";
+import { plural } from "../../status/plural.ts";
 import { sayWait } from "../../io.ts";
 import { toRecord } from "../../record.ts";
 import { visible } from "../../table.ts";
@@ -119,9 +120,9 @@ function modelLines(model: ModelFacts | undefined): readonly string[] {
   if (model === undefined) return [];
   const { layers, heads, kvHeads, contextMax, dtype, quantization, architecture } = model;
   const parts = [
-    ...(layers === undefined ? [] : [`${layers} layers`]),
-    ...(heads === undefined ? [] : [`${heads} heads`]),
-    ...(kvHeads === undefined ? [] : [`${kvHeads} KV heads`]),
+    ...(layers === undefined ? [] : [plural(layers, "layer")]),
+    ...(heads === undefined ? [] : [plural(heads, "head")]),
+    ...(kvHeads === undefined ? [] : [plural(kvHeads, "KV head")]),
   ];
   return [
     ...(architecture === "" ? [] : [`model        ${architecture}`]),
