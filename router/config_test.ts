@@ -30,6 +30,7 @@ Deno.test("configSchema gives every key but the endpoints a default", () => {
   deepEqual(found.admin, { host: "127.0.0.1", port: 9091 });
   equal(found.stateDirectory, "/var/lib/heddle/router");
   equal(found.shutdownMs, 30_000);
+  equal(found.timeouts.wholeAnswerMs, Infinity);
   equal(found.snapshotAgeWarningMs, 300_000);
   equal(found.bodyReceivedMaxBytes, 64 * 2 ** 20);
   deepEqual(found.endpoints, [{
@@ -40,6 +41,16 @@ Deno.test("configSchema gives every key but the endpoints a default", () => {
     weight: 1,
     priority: 0,
   }]);
+});
+
+Deno.test("an answer that is not streamed has a time only where one is set", () => {
+  const waitMs = (text: string) =>
+    settings(`${ENDPOINT}timeouts: { whole_answer: ${text} }`).timeouts.wholeAnswerMs;
+  deepEqual([waitMs("none"), waitMs("10m")], [Infinity, 600_000]);
+  deepEqual(complaints(`${ENDPOINT}timeouts: { whole_answer: never }`), [
+    '2 timeouts.whole_answer: want a duration such as "10m", or "none"',
+  ]);
+  equal(complaints(`${ENDPOINT}timeouts: { whole_answer: 0s }`).length, 1);
 });
 
 Deno.test("an endpoint's URL may have TLS, IPv6 and a prefix", () => {

@@ -239,6 +239,22 @@ Deno.test("a Responses stream that breaks off gets the last event that clients w
   equal((await router.record(1)).outcome, "stream_broken");
 });
 
+Deno.test("a Responses stream that the engine calls off has one end, of those that clients know", async () => {
+  const cancelled = {
+    type: "response.cancelled",
+    sequence_number: 2,
+    response: { ...RESPONSE, status: "cancelled" },
+  };
+  await using engine = await startEngine(streaming([...RESPONSE_EVENTS.slice(0, 2), cancelled]));
+  await using router = await runRouter({ endpoints: endpointsAt(engine.url) });
+  const text = await textOf(
+    await router.post("/v1/responses", { model: "m", input: "count", stream: true }),
+  );
+  const ends = [...text.matchAll(/^event: response\.(completed|incomplete|failed|cancelled)$/gm)];
+  deepEqual(ends.map(([, end]) => end), ["failed"], text);
+  equal((await router.record(1)).outcome, "stream_broken");
+});
+
 Deno.test("a Responses request that fails before it began is answered by another replica", async () => {
   await using bad = await startEngine(breaking(RESPONSE_EVENTS.slice(0, 1)));
   await using good = await startEngine(streaming(RESPONSE_EVENTS));

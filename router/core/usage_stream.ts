@@ -169,6 +169,11 @@ class Meter implements StreamMeter {
       case "response.failed":
         this.#readUsage(json);
         return this.#error(json);
+      // Not among the three events that may end a stream: clients would wait for one of these, or,
+      // given one besides, see two ends.
+      case "response.cancelled":
+        this.#readUsage(json);
+        return this.#failed("the engine called its answer off");
     }
     return type.endsWith(".delta") ? this.#content() : { kind: "prelude" };
   }

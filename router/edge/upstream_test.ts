@@ -160,6 +160,19 @@ Deno.test("request() closes a kept connection on which the engine speaks unasked
   assert.deepEqual(upstream.connections(), { busy: 0, idle: 0 });
 });
 
+Deno.test("request() waits without end where it is told to, also after an answer with a time", async () => {
+  await using engine = await startFakeEngine(({ socket, onConnection }) => {
+    // Longer than a timer that cannot count so far would take to strike.
+    setTimeout(() => socket.write(OK3), onConnection === 0 ? 0 : 800);
+  });
+  using upstream = pool();
+  const target = { host: "127.0.0.1", port: engine.port };
+  for (const firstByteTimeoutMs of [60_000, Infinity]) {
+    const answer = await upstream.request(target, post({ firstByteTimeoutMs }), never);
+    assert.equal(await text(answer.body), "abc");
+  }
+});
+
 Deno.test("request() keeps an unused connection no longer than keepAliveMs", async () => {
   await using engine = await startFakeEngine(say(OK3));
   using upstream = pool({ keepAliveMs: 20 });

@@ -1,6 +1,6 @@
 /** Every key of router.yaml by itself. */
 import { z } from "zod";
-import { duration, size } from "@heddle/common/duration";
+import { duration, parseDurationMs, size } from "@heddle/common/duration";
 import { tlsFilesSchema } from "@heddle/common/mtls_files";
 import { parseNetwork } from "../core/request/network.ts";
 import { parsedAddress, parseOrigin } from "./parse.ts";
@@ -35,14 +35,21 @@ const modelSchema = z.strictObject({
     .describe("Models to try in order when this one cannot serve"),
 });
 
+/** For a timeout that there is not. */
+export const NONE = "none";
+
 const timeoutsSchema = z.strictObject({
   connect: duration().default("3s").describe("Longest wait for a connection to an engine"),
   first_byte: duration().default("2m")
     .describe("Longest silence of an engine before a stream begins, its own queue included"),
   first_byte_per_1k_tokens: duration().default("2s")
     .describe("What is added to all of these for every 1,000 tokens of the prompt, as estimated"),
-  whole_answer: duration().default("10m")
-    .describe("Longest wait for an answer that is not streamed"),
+  whole_answer: z.string().refine((text) => text === NONE || parseDurationMs(text) !== undefined, {
+    error: 'want a duration such as "10m", or "none"',
+  }).default(NONE)
+    .describe(
+      "Longest wait for an answer that is not streamed, or none: as long as the engine lives",
+    ),
   between_chunks: duration().default("2m")
     .describe("Longest silence of an engine inside an answer"),
   hold: duration().default("60s")

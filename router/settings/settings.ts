@@ -3,7 +3,7 @@ import { type Address, parseAddress } from "@heddle/common/address";
 import { parseDurationMs, parseSizeBytes } from "@heddle/common/duration";
 import type { TlsFiles } from "@heddle/common/mtls_files";
 import { HeddleError } from "@heddle/proto/error";
-import type { Config } from "./fields.ts";
+import { type Config, NONE } from "./fields.ts";
 import { parseOrigin } from "./parse.ts";
 import {
   admissionOf,
@@ -21,6 +21,7 @@ export interface Timeouts {
   readonly connectMs: number;
   readonly firstByteMs: number;
   readonly firstBytePer1kTokensMs: number;
+  /** Infinity for none. */
   readonly wholeAnswerMs: number;
   readonly betweenChunksMs: number;
   readonly holdMs: number;
@@ -124,7 +125,9 @@ export function settingsOf(config: Config, hostname: string): Settings {
       connectMs: ms(config.timeouts.connect),
       firstByteMs: ms(config.timeouts.first_byte),
       firstBytePer1kTokensMs: ms(config.timeouts.first_byte_per_1k_tokens),
-      wholeAnswerMs: ms(config.timeouts.whole_answer),
+      wholeAnswerMs: config.timeouts.whole_answer === NONE
+        ? Infinity
+        : ms(config.timeouts.whole_answer),
       betweenChunksMs: ms(config.timeouts.between_chunks),
       holdMs: ms(config.timeouts.hold),
     },
