@@ -32,6 +32,7 @@ import { hardwareMetrics } from "./hardware_metrics.ts";
 import { type AgentMetrics, agentMetrics } from "./metrics.ts";
 import { addEngines, NodeReport } from "./node_report.ts";
 import { evidenceOf } from "./discovery/evidence_of.ts";
+import { makeHandle, makeKey } from "./supervision/make_names.ts";
 import { MemlockWatch } from "./supervision/memlock_watch.ts";
 import { prepareHere } from "./supervision/prepare_here.ts";
 import type { EngineInstalls, InstalledHere } from "./installs/engine_installs.ts";
@@ -49,8 +50,6 @@ const log = logger("agent");
 const FIRST_LOOK_MS_MAX = 3_000;
 /** A look at all hardware, where none has been had yet. */
 const DRIVER_MS_MAX = 120_000;
-/** Of a shard's name in the name of its unit, for which systemd has 255 characters. */
-const HANDLE_READABLE_MAX = 100;
 
 /** What every part is built from. */
 export interface AgentOptions {
@@ -107,29 +106,22 @@ export async function buildAgent(
     heldGpus: () => supervisor.heldGpus(),
     onNvidiaSmi: (call) => listeners.onNvidiaSmi(call),
   });
-  const memlock = new MemlockWatch(shim, config.launcher);
+  const where = { discovery, shim, memlock: new MemlockWatch(shim, config.launcher) };
   const effects = new Effects({
-    watched: (shard, process) => memlock.look(shard, process),
+    memlock: where.memlock,
     store,
     launcher,
     address,
     makeHandle,
     gpuUses: (signal) => discovery.gpuUses(signal),
     evidence: (shard, signal) =>
-      evidenceOf(shard, {
-        discovery,
-        gpus: report.gpuFacts,
-        folder: store.home,
-        shim,
-        memlockBytes: memlock.of(shard.spec.shardId),
-      }, signal),
+      evidenceOf(shard, { ...where, gpus: report.gpuFacts, folder: store.home }, signal),
     prepare: (shard, signal) =>
       prepareHere(shard, {
+        ...where,
         config,
-        shim,
         address,
         engines,
-        discovery,
         gpuFacts: () => report.gpuFacts,
         environment: () => environmentFor(config, store, report.managementInterface),
         weights,
@@ -399,16 +391,4 @@ function namedEngine(engine: EngineConfig, node: NodeEnvironment) {
     versionArgs: version_args ?? adapterOf(name)?.versionArgs(path) ?? ["--version"],
     env: basicEnvironment({ ...node, ofEngine: env }, path),
   };
-}
-
-// It becomes the name of a unit, or a mark among a process's arguments: people see it there.
-function makeHandle(shardId: string): string {
-  const readable = shardId.replaceAll(/[^A-Za-z0-9]+/g, "-").slice(0, HANDLE_READABLE_MAX);
-  return `${readable}-${crypto.randomUUID().slice(0, 8)}`;
-}
-
-// 256 random bits: a key that nobody guesses needs no slow hash.
-function makeKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(32));
-  return `sk-heddle-replica-${bytes.toBase64({ alphabet: "base64url", omitPadding: true })}`;
 }

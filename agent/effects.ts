@@ -48,7 +48,7 @@ export interface EffectsOptions {
   /** What is known of a failure beside its log. Never rejects; absent: nothing. */
   readonly evidence?: (shard: Shard, signal: AbortSignal) => Promise<Evidence>;
   /** Told of each process that begins to be watched. */
-  readonly watched?: (shard: Shard, process: ProcessRef) => void;
+  readonly memlock?: { look(shard: Shard, process: ProcessRef): void };
 }
 
 export class Effects {
@@ -99,8 +99,8 @@ export class Effects {
     process: ProcessRef,
     signal: AbortSignal,
   ): Promise<Extract<ShardEvent, { type: "exited" }>> {
-    const { launcher, store, watched } = this.#options;
-    watched?.(shard, process);
+    const { launcher, store, memlock } = this.#options;
+    memlock?.look(shard, process);
     const directory = store.run(shard.spec.shardId, process.handle);
     const done = new AbortController();
     const following = this.#logs.follow(

@@ -21,8 +21,8 @@ export async function evidenceOf(
     readonly gpus: readonly Pick<Gpu, "index" | "uuid" | "pciBusId">[];
     readonly folder: string;
     readonly shim: string;
-    /** Bytes that its engine might lock; undefined: not known. */
-    readonly memlockBytes: number | undefined;
+    /** Bytes that engines of a shard could lock; undefined: not known. */
+    readonly memlock: { of(shardId: string): number | undefined };
   },
   signal: AbortSignal,
 ): Promise<Evidence> {
@@ -31,7 +31,7 @@ export async function evidenceOf(
     inTime(freeBytes(where.folder)),
     inTime(readLimits(where.shim)).then((limits) => limits?.shmFreeBytes),
   ]);
-  const { memlockBytes } = where;
+  const memlockBytes = where.memlock.of(spec.shardId);
   const gpus = uses?.filter(({ uuid }) => spec.gpus.some((gpu) => gpu.uuid === uuid));
   const own = where.gpus.filter(({ uuid }) => spec.gpus.some((gpu) => gpu.uuid === uuid));
   // The shard is as it was when its processes began to be watched.
