@@ -65,6 +65,42 @@ Deno.test("chooseWheel() finds vLLM's wheel for the driver's CUDA", () => {
   equal(none.reason, "driver_missing");
 });
 
+Deno.test("chooseWheel() takes SGLang's wheel where the driver runs its CUDA, and refuses it elsewhere", () => {
+  const of = (
+    version: string,
+    driver: string,
+    changes: { index?: string; packages?: string[] } = {},
+  ) =>
+    chooseWheel(
+      { engine: "sglang", version, index: "", packages: [], ...changes },
+      { driver, cuda: cudaOfDriver(driver) },
+    );
+  const besides = ["--prerelease", "allow"];
+  // Read from what these versions require: cuda-python 12.9 up to 0.5.10, and 13 from 0.5.11 on.
+  for (const [version, driver] of [["0.5.23", "580.65.06"], ["0.5.10", "550.163.01"]] as const) {
+    deepEqual(of(version, driver), { kind: "from", args: besides }, version);
+  }
+  for (const version of ["0.5.11", "0.5.23", "0.5.23rc1"]) {
+    const refused = of(version, "550.163.01");
+    ok(refused.kind === "none", version);
+    equal(refused.reason, "driver_too_old");
+    match(refused.why, /built for CUDA 13 and needs driver 580, the node has 550\.163\.01/);
+    match(refused.why, /versions before 0\.5\.11 .* name an index or packages/);
+  }
+  const oldest = of("0.5.10", "470.256.02");
+  ok(oldest.kind === "none");
+  match(oldest.why, /needs driver 525/);
+  ok(of("0.5.23", "").kind === "none");
+  deepEqual(of("0.5.23", "550.163.01", { packages: ["torch==2.13.0+cu129"] }), {
+    kind: "from",
+    args: besides,
+  });
+  deepEqual(of("0.5.23", "", { index: "/srv/wheels" }), {
+    kind: "from",
+    args: ["--no-index", "--find-links", "/srv/wheels", ...besides],
+  });
+});
+
 Deno.test("chooseWheel() takes an operator's index and packages as they are", () => {
   const of = (changes: Partial<Parameters<typeof chooseWheel>[0]>) =>
     chooseWheel({ ...VLLM, ...changes }, { driver: "", cuda: undefined });
