@@ -25,18 +25,19 @@ export interface Measured {
   readonly failures: number;
 }
 
-/** Before each measurement, so that compilers and pools are warm. */
+/** Before each measurement, so that its connections are open. */
 const WARM_SECONDS = 1;
 
+/** Sends the workload's requests for its time. */
+export function load({ target }: Gateway, workload: Workload): Promise<Samples> {
+  const { connections, seconds } = workload;
+  return run({ target, connections, seconds, body: bodyOf(workload) });
+}
+
 export async function measure(gateway: Gateway, workload: Workload): Promise<Measured> {
-  const load = {
-    target: gateway.target,
-    connections: workload.connections,
-    body: bodyOf(workload),
-  };
-  await run({ ...load, seconds: WARM_SECONDS });
+  await load(gateway, { ...workload, seconds: WARM_SECONDS });
   const before = await gateway.process?.cost();
-  const samples = await run({ ...load, seconds: workload.seconds });
+  const samples = await load(gateway, workload);
   const after = await gateway.process?.cost();
   return {
     ...summary(samples),
