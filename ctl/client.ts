@@ -12,7 +12,7 @@ import { connectRpc } from "@heddle/common/rpc_client";
 import { AdminService } from "@heddle/proto/gen/admin";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { fromRpc } from "@heddle/proto/error_code";
-import { type Context, isWhole } from "./config.ts";
+import { type Context, elsewhereText, isWhole } from "./config.ts";
 
 export type AdminClient = Client<typeof AdminService>;
 
@@ -35,6 +35,20 @@ export async function withClient<T>(
 
 /** The same, for a service that is not AdminService. */
 export async function withTransport<T>(
+  context: Context,
+  use: (transport: Transport) => Promise<T>,
+): Promise<T> {
+  try {
+    return await withReached(context, use);
+  } catch (error) {
+    if (!(error instanceof HeddleError) || error.code !== "unavailable") throw error;
+    throw new HeddleError(error.code, error.message + elsewhereText(context.elsewhere), {
+      cause: error.cause,
+    });
+  }
+}
+
+async function withReached<T>(
   context: Context,
   use: (transport: Transport) => Promise<T>,
 ): Promise<T> {

@@ -1,5 +1,5 @@
 /** Which control ctl talks to: a file with one context for each cluster. */
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import { loadConfig } from "@heddle/common/config_file";
 import { type TlsFiles, tlsFilesSchema } from "@heddle/common/mtls_files";
@@ -20,7 +20,12 @@ const contextSchema = z.strictObject({
     key_file: z.string().optional().describe("file with a client's key and nothing else"),
   }).optional().describe("what `doctor` asks for one token"),
 });
-export type Context = z.output<typeof contextSchema>;
+
+/** A context as commands act on it. */
+export type Context = z.output<typeof contextSchema> & {
+  /** Configurations of other fleets that run on this machine, to name where nothing answers. */
+  readonly elsewhere?: readonly string[];
+};
 
 /** True for TLS settings with a certificate and its key. */
 export function isWhole(tls: NonNullable<Context["tls"]>): tls is TlsFiles {
@@ -54,6 +59,8 @@ export interface ConfigPlaces {
   readonly userConfig: string | undefined;
   /** Top of the repository that ctl runs from; undefined for an installed ctl. */
   readonly repository: string | undefined;
+  /** State folders of fleets that `deno task up` runs from the same repository. */
+  readonly running?: readonly string[];
 }
 
 /** What a command line asks for beyond what the configuration says. */
@@ -93,9 +100,43 @@ async function findContext(places: ConfigPlaces, wanted: string | undefined): Pr
   const { file, config } = await findConfig(places);
   const name = wanted ?? config.current;
   const found = config.contexts.find((context) => context.name === name);
-  if (found !== undefined) return found;
+  if (found !== undefined) {
+    await demandReadable(found, { file, places });
+    return { ...found, elsewhere: configsOf(places).filter((each) => each !== file) };
+  }
   const names = config.contexts.map((context) => context.name).join(", ");
   throw new HeddleError("not_found", `No context "${name}" in ${file}: it has ${names}`);
+}
+
+function configsOf({ running = [] }: ConfigPlaces): string[] {
+  return running.map((state) => join(state, "ctl", "config.yaml"));
+}
+
+/** What to do about fleets that run here and that this configuration does not name; empty without any. */
+export function elsewhereText(configs: readonly string[] = []): string {
+  if (configs.length === 0) return "";
+  const each = configs.map((file) => `\n  export HEDDLE_CTL_CONFIG=${file}`).join("");
+  return `. Running on this machine, each with a configuration of its own:${each}`;
+}
+
+/** A context may name any file; the launcher lets few be read. Throws `permission_denied`. */
+async function demandReadable(
+  context: Context,
+  { file, places }: { readonly file: string; readonly places: ConfigPlaces },
+): Promise<void> {
+  const { tls, token_file: token } = context;
+  const files = [...Object.values(tls ?? {}), ...(token === undefined ? [] : [token])];
+  for (const path of files) {
+    const { state } = await Deno.permissions.query({ name: "read", path });
+    if (state === "granted") continue;
+    const folder = dirname(file);
+    const also = places.named === undefined ? " and in /etc/heddle/ctl" : "";
+    throw new HeddleError(
+      "permission_denied",
+      `Cannot use context "${context.name}": it names ${path}, and heddle may read only what lies ` +
+        `in ${folder}${also}. Copy it there, and name the copy in ${file}`,
+    );
+  }
 }
 
 /** The file that counts. Throws `not_found` when there is none, `invalid_input` when it is wrong. */
@@ -110,7 +151,8 @@ export async function findConfig(
   throw new HeddleError(
     "not_found",
     `Nothing says which control to talk to: looked for ${candidates.join(", ")}. ` +
-      "`deno task up` makes one for this machine; HEDDLE_CTL_CONFIG names another",
+      "`deno task up` makes one for this machine; HEDDLE_CTL_CONFIG names another" +
+      elsewhereText(configsOf(places)),
   );
 }
 

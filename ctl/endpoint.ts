@@ -54,6 +54,9 @@ async function readKey(file: string): Promise<string> {
   try {
     return (await Deno.readTextFile(file)).trim();
   } catch (error) {
-    throw new HeddleError("invalid_input", `Cannot read the key in ${file}: ${errorText(error)}`);
+    const why = error instanceof Deno.errors.NotCapable
+      ? "there is no such file, or it does not lie beside ctl's configuration; --key-file names any"
+      : errorText(error);
+    throw new HeddleError("invalid_input", `Cannot read the key in ${file}: ${why}`);
   }
 }

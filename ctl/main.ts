@@ -112,6 +112,8 @@ function places(): ConfigPlaces {
   return {
     named: Deno.env.get("HEDDLE_CTL_CONFIG"),
     userConfig: userConfig(),
+    // The launcher looks for them.
+    running: named("HEDDLE_UPS")?.split(":") ?? [],
     // A release has no repository around it.
     repository: import.meta.url.endsWith("/ctl/main.ts")
       ? fileURLToPath(new URL("..", import.meta.url))

@@ -169,6 +169,12 @@ function ctlMoves(set: PermissionSet): Change {
       "  last=$each",
       "done",
       "given=${token:+,$token}",
+      // Fleets that `up` runs: ctl may not look for them, and names them when nothing answers.
+      "ups=",
+      'for each in "$root"/.heddle/*/up.json; do',
+      '  [ ! -f "$each" ] || ups="$ups:${each%/up.json}"',
+      "done",
+      'export HEDDLE_UPS="${ups#:}"',
       'case "${2:-}" in',
       "  plan | apply | doctor | bench)",
       '    for each in "$@"; do',

@@ -20,7 +20,10 @@ export async function readCatalog(
   try {
     return { file, text: await Deno.readTextFile(file) };
   } catch (error) {
-    throw new HeddleError("invalid_input", `Cannot read ${file}: ${errorText(error)}`, {
+    // The launcher lets every file be read that is there.
+    const absent = error instanceof Deno.errors.NotCapable || error instanceof Deno.errors.NotFound;
+    const why = absent ? "there is no such file" : errorText(error);
+    throw new HeddleError("invalid_input", `Cannot read ${file}: ${why}`, {
       cause: error,
     });
   }
