@@ -1,4 +1,5 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { ShardState } from "@heddle/proto/gen/types";
 import { eventually } from "../e2e/heddle.ts";
 import { CHROMIUM, startBrowser } from "./browser.ts";
 import { startEndpoint } from "./endpoint.ts";
@@ -64,6 +65,34 @@ Deno.test({
       await page.getByRole("link", { name: "chat" }).first().click();
       await page.getByRole("cell", { name: "0, leads" }).waitFor();
     });
+
+    await t.step(
+      "a replica that may hang, and then hangs: on its page, and as events",
+      async () => {
+        const chat = page.getByRole("article", { name: /^replica chat-/ });
+        const holder = [...stage.agents.values()].find(({ shards }) =>
+          [...shards.values()].some(({ spec }) => spec.model === "chat")
+        );
+        ok(holder);
+        holder.reports(
+          ShardState.READY,
+          "suspected",
+          "not answering for 15s; it is called hung at 1m",
+        );
+        await chat.getByText("suspected", { exact: true }).first().waitFor();
+        await chat.getByText(/called hung at 1m/).first().waitFor();
+        // Each is told of once it was seen: looks are two seconds apart.
+        await go("Events");
+        await page.getByText(/ready → suspected: .* called hung at 1m$/).waitFor();
+        holder.reports(ShardState.DEGRADED, "no_token", "no answer within 60 s");
+        await page.getByText(/suspected → degraded: .* no_token: no answer within 60 s$/).waitFor();
+        await page.goto(`${stage.url}#/models/chat`);
+        await chat.getByRole("heading").getByText("degraded", { exact: true }).waitFor();
+        await go("Events");
+        holder.reports(ShardState.READY, "", "");
+        await page.getByText("degraded → ready", { exact: true }).waitFor();
+      },
+    );
 
     await t.step("traffic: plots and routers", async () => {
       await go("Traffic");
@@ -186,6 +215,12 @@ Deno.test({
         const wide = await page.evaluate("document.documentElement.scrollWidth");
         ok(Number(wide) <= 360, `${path} is ${wide} wide`);
       }
+      await page.goto(`${stage.url}#/nodes/h100-a`);
+      await page.getByRole("button", { name: "Drain" }).click();
+      const box = await page.getByRole("dialog").boundingBox();
+      ok(box !== null && box.x >= 0 && box.x + box.width <= 360, JSON.stringify(box));
+      const bar = await page.getByRole("navigation").boundingBox();
+      ok(bar !== null && bar.height <= 120, "most of a small screen is for what is shown");
     });
     await t.step("dark as the system says, and light as the reader says", async () => {
       const page = await browser.open(stage.url, { dark: true });
@@ -212,6 +247,30 @@ Deno.test({
       await page.getByRole("dialog").waitFor();
       await page.keyboard.press("Escape");
       await page.getByRole("dialog").waitFor({ state: "detached" });
+    });
+    await t.step("each page is opened, and a node cordoned, without a mouse", async () => {
+      const page = await browser.open(stage.url);
+      for (
+        const name of ["Models", "Traffic", "Keys", "Events", "Logs", "Playground", "Fleet"]
+      ) {
+        const link = page.getByRole("navigation").getByRole("link", { name });
+        await link.waitFor();
+        const focused = () => page.evaluate("document.activeElement.textContent");
+        // It begins anew on top of the page, and passes all of it at worst.
+        for (let presses = 0; await focused() !== name && presses < 200; presses++) {
+          await page.keyboard.press("Tab");
+        }
+        equal(await focused(), name);
+        await page.keyboard.press("Enter");
+        await page.getByRole("heading", { name, level: 1 }).waitFor();
+      }
+      const alone = page.getByRole("article", { name: "node alone" });
+      await alone.getByRole("button", { name: "Cordon" }).focus();
+      await page.keyboard.press("Enter");
+      await page.getByRole("dialog").waitFor();
+      await page.keyboard.type("no mouse here");
+      await page.keyboard.press("Enter");
+      await alone.getByText("by local: no mouse here").waitFor();
     });
     await t.step("without an endpoint the playground says how to set one", async () => {
       const page = await browser.open(`${stage.url}#/playground`);

@@ -94,6 +94,14 @@ export class StageAgent {
     return this.#shards;
   }
 
+  /** What it says of all that runs here, as a leader that is ready, may hang, or does not work. */
+  reports(state: ShardState, reason: string, message: string): void {
+    for (const { status } of this.#shards.values()) {
+      const value = create(ShardStatusSchema, { ...status, state, reason, message });
+      this.#stream.send({ case: "shardStatus", value });
+    }
+  }
+
   /** Sends lines to everybody who reads its log. */
   say(...lines: string[]): void {
     for (const requestId of this.logRequests) {

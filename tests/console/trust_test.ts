@@ -48,6 +48,14 @@ Deno.test({
           equal(await page.locator("main button").count(), 0, path);
           equal(await page.getByRole("link", { name: "Log", exact: true }).count(), 0, path);
         }
+        for (const path of ["traffic", "keys", "events"]) {
+          await page.goto(`${stage.securedUrl}#/${path}`);
+          await page.getByRole("heading", { level: 1 }).waitFor();
+          equal(await page.locator("main button").count(), 0, path);
+        }
+        await page.goto(`${stage.securedUrl}#/playground`);
+        await page.getByRole("heading", { level: 1 }).waitFor();
+        equal(await page.getByLabel("Message").count(), 0);
         await page.goto(`${stage.securedUrl}#/logs`);
         await page.getByText("a viewer may not read them").waitFor();
         const status = (path: string, body: unknown) =>
