@@ -223,4 +223,13 @@ export const MUTATIONS: readonly Mutation[] = [
       put: "if (ripe.size === 0 || now > 0) return [];",
     }],
   },
+  {
+    name: "back_off_for_too_long",
+    invariant: "desired_in_time",
+    edits: [{
+      file: "deciding/draft.ts",
+      find: "backoffUntil: now + backoffMs(",
+      put: "backoffUntil: now + 12 * backoffMs(",
+    }],
+  },
 ];

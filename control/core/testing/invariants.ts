@@ -42,6 +42,8 @@ export type Invariant =
   | "weights_kept"
   /** Plans break no rule. */
   | "plan_checked"
+  /** Once all is well, the desired number is reached in time wherever there is room. */
+  | "desired_in_time"
   /** Once all is well, the desired number runs wherever there is room, and nothing else does. */
   | "desired_reached";
 

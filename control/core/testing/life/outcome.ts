@@ -1,22 +1,22 @@
 /** A whole run of a scenario, and what is wrong at its end. */
-import { classOf, fabricsOf } from "../builders.ts";
-import type { FakeNode, FakeShard } from "../fake_node.ts";
-import { lacking } from "../ledger.ts";
+import type { FakeShard } from "../fake_node.ts";
+import { roomFor, unusedOn } from "./room.ts";
 import { scenario } from "./scenario.ts";
-import { SIM_TIMINGS, type Simulation } from "../simulation.ts";
-import { type FakeDisk, sizeOf } from "../weights/fake_disk.ts";
+import { SIM_TIMINGS, type Simulation, STEP_MS } from "../simulation.ts";
 import { FREE_BELOW_BYTES } from "../weights/keeper.ts";
+import { Shortfall } from "./shortfall.ts";
 import { relabel, trouble } from "./trouble.ts";
 
 /** How long faults come. */
 const TROUBLE_MS = 300_000;
 
 /**
- * Longest time from the last fault to quiet: what is silent returns or is lost, control waits for its
- * nodes; then the longest backoff and startup_timeout, a drain to its end, and room for ten passes.
+ * From the last fault to rest, when nothing may be left over: what is silent returns or is lost,
+ * control waits for its nodes; then the longest backoff and startup_timeout, a drain to its end, and
+ * ten passes. When the desired number must be there says `Shortfall`.
  */
 export const QUIET_MS = 2 * SIM_TIMINGS.lostMs + 2 * SIM_TIMINGS.backoff.maxMs + 120_000 +
-  2 * SIM_TIMINGS.drainGraceMs + 10 * 250;
+  2 * SIM_TIMINGS.drainGraceMs + 10 * STEP_MS;
 
 /** Starts, gets into trouble, is mended, comes to rest, and is looked at. */
 export function liveThrough(seed: number, nodesMax: number): Simulation {
@@ -27,9 +27,10 @@ export function liveThrough(seed: number, nodesMax: number): Simulation {
   if (!lived.gentle) sim.backUp();
   sim.run(40_000);
   trouble(lived, TROUBLE_MS);
-  sim.run(QUIET_MS / 2);
+  const shortfall = new Shortfall(sim);
+  shortfall.run(QUIET_MS / 2);
   for (const router of sim.routers) router.quiet = true;
-  sim.run(QUIET_MS / 2);
+  shortfall.run(QUIET_MS / 2);
   for (const wrong of unsettledBusiness(sim)) sim.violate("desired_reached", wrong);
   return sim;
 }
@@ -53,7 +54,7 @@ export function unsettledBusiness(sim: Simulation): readonly string[] {
     const have = wholeOf.get(name) ?? 0;
     wholeOf.delete(name);
     if (have > scaling.min) wrong.push(`${name} has ${have} of ${scaling.min}`);
-    if (have < scaling.min && roomFor(sim, name)) {
+    if (have < scaling.min && roomFor(sim, name, { atOnce: false })) {
       wrong.push(`${name} has ${have} of ${scaling.min} though there is room`);
     }
   }
@@ -77,44 +78,6 @@ function wrongLists(
   return wrong;
 }
 
-/** Brute force: some set of nodes of one fabric and class has the labels, GPUs and ports. */
-function roomFor(sim: Simulation, name: string): boolean {
-  const model = sim.world.catalog.catalog.models.find((each) => each.name === name);
-  return (model?.profiles ?? []).some((profile) => {
-    const nodes = [...sim.nodes.values()].filter((node) =>
-      sim.ledger.permanence.why({ model: name, profile: profile.name, node: node.name }) ===
-        undefined &&
-      lacking(profile.node_selector, sim.ledger.labelsOf(node.name)) === undefined &&
-      freeGpus(node, profile.gpu_class) >= profile.gpus_per_node &&
-      node.running().length < (node.shape.portBlocks ?? 0) &&
-      hasDisk(sim, node, model?.source ?? "")
-    );
-    if (profile.nodes === 1) return nodes.length > 0;
-    const islands = Map.groupBy(
-      nodes.flatMap((node) => fabricsOf(node.shape)),
-      ({ name, count }) => `${name} ${count}`,
-    );
-    return [...islands.values()].some((island) => island.length >= profile.nodes);
-  });
-}
-
-/** The weights are there, or would be once what nobody asks for has made room. */
-function hasDisk(sim: Simulation, { disk }: FakeNode, source: string): boolean {
-  if (!source.startsWith("hf://")) return true;
-  if (disk.whole(sim.now).some((folder) => disk.sourceOf(folder) === source)) return true;
-  const spare = unusedOn(sim, disk).reduce((sum, each) => sum + sizeOf(each), 0);
-  return disk.freeBytes() + spare >= sizeOf(source);
-}
-
-/** Sources of whole weights on a disk that neither a model nor an engine asks for. */
-function unusedOn(sim: Simulation, disk: FakeDisk): readonly string[] {
-  const running = [...sim.nodes.values()].flatMap((node) => node.running());
-  const used = new Set(running.map(({ spec }) => spec.weights?.source ?? ""));
-  return disk.whole(sim.now).map((folder) => disk.sourceOf(folder) ?? "").filter((source) =>
-    !used.has(source) && sim.ledger.modelOfSource(source) === undefined
-  );
-}
-
 /** Weights that nobody asks for lie where there is little room. */
 function roomNotMade(sim: Simulation): readonly string[] {
   return [...sim.nodes.values()].flatMap(({ name, disk }) =>
@@ -122,11 +85,4 @@ function roomNotMade(sim: Simulation): readonly string[] {
       ? unusedOn(sim, disk).map((source) => `${name} is full, and has ${source} for nobody`)
       : []
   );
-}
-
-function freeGpus(node: FakeNode, gpuClass: string | undefined): number {
-  const unusable = new Set(node.badGpus);
-  for (const { spec } of node.running()) for (const { index } of spec.gpus) unusable.add(index);
-  return Array.from({ length: node.shape.gpus ?? 0 }, (_, index) => index)
-    .filter((index) => !unusable.has(index) && classOf(node.shape, index) === gpuClass).length;
 }
