@@ -42,9 +42,13 @@ export async function withTransport<T>(
     return await withReached(context, use);
   } catch (error) {
     if (!(error instanceof HeddleError) || error.code !== "unavailable") throw error;
-    throw new HeddleError(error.code, error.message + elsewhereText(context.elsewhere), {
-      cause: error.cause,
-    });
+    throw new HeddleError(
+      error.code,
+      `${error.message} ${elsewhereText(context.elsewhere)}`.trimEnd(),
+      {
+        cause: error.cause,
+      },
+    );
   }
 }
 

@@ -116,7 +116,7 @@ function configsOf({ running = [] }: ConfigPlaces): string[] {
 export function elsewhereText(configs: readonly string[] = []): string {
   if (configs.length === 0) return "";
   const each = configs.map((file) => `\n  export HEDDLE_CTL_CONFIG=${file}`).join("");
-  return `. Running on this machine, each with a configuration of its own:${each}`;
+  return `Running on this machine, each with a configuration of its own:${each}`;
 }
 
 /** A context may name any file; the launcher lets few be read. Throws `permission_denied`. */
@@ -148,11 +148,12 @@ export async function findConfig(
     if (file !== places.named && !await exists(file)) continue;
     return { file, config: await loadConfig(configSchema, file) };
   }
+  const elsewhere = elsewhereText(configsOf(places));
   throw new HeddleError(
     "not_found",
     `Nothing says which control to talk to: looked for ${candidates.join(", ")}. ` +
       "`deno task up` makes one for this machine; HEDDLE_CTL_CONFIG names another" +
-      elsewhereText(configsOf(places)),
+      (elsewhere === "" ? "" : `. ${elsewhere}`),
   );
 }
 

@@ -35,7 +35,7 @@ Deno.test("where nothing answers, fleets that run here are named with what to ex
       running: ["/r/.heddle/up-1", folder],
     };
     const context = await loadContext({ ...places, named }, {});
-    const hint = ". Running on this machine, each with a configuration of its own:\n" +
+    const hint = " Running on this machine, each with a configuration of its own:\n" +
       "  export HEDDLE_CTL_CONFIG=/r/.heddle/up-1/ctl/config.yaml\n" +
       `  export HEDDLE_CTL_CONFIG=${folder}/ctl/config.yaml`;
     const said = await textOf(withClient(context, (client) => client.getVersion({})));
