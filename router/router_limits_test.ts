@@ -194,6 +194,16 @@ Deno.test("what is not HTTP gets an answer that says so", async () => {
       "Content-Length: 9\r\n\r\n{}",
       /^HTTP\/1\.1 417 .*100-continue.*"code":"bad_http"/s,
     ],
+    [
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n" +
+      "2\r\n{}\r\n0\r\n\r\n",
+      /^HTTP\/1\.1 400 .*not chunked alone.*"code":"bad_http"/s,
+    ],
+    [
+      "POST /v1/chat/completions HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n" +
+      "2\r\n{}\r\n0\r\n\r\n",
+      /^HTTP\/1\.1 400 .*only HTTP\/1\.1 has.*"code":"bad_http"/s,
+    ],
     ["GET /health HTTP/1.0\r\n\r\n", /^HTTP\/1\.1 200 /],
   ];
   for (const [text, expected] of answers) match(await exchange(port, text), expected);

@@ -79,7 +79,7 @@ export async function startListener(
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     connections.begin(request, response);
     drainAfter(request, response);
-    const why = hostFault(request);
+    const why = hostFault(request) ?? framingFault(request);
     if (why === undefined) handle(request, response);
     else refuse(request, response, { status: 400, why });
   };
@@ -128,6 +128,19 @@ function hostFault({ httpVersion, rawHeaders }: IncomingMessage): string | undef
   }
   if (hosts > 1) return "it has more than one Host header";
   return hosts === 0 && httpVersion === "1.1" ? "it has no Host header" : undefined;
+}
+
+/**
+ * What is wrong with how a request's body is framed. The runtime takes whatever ends in "chunked"
+ * for chunks of a plain body, also what says it is packed, and chunks of a version that has none.
+ */
+function framingFault({ httpVersion, headers }: IncomingMessage): string | undefined {
+  const coding = headers["transfer-encoding"];
+  if (coding === undefined) return undefined;
+  if (coding.trim().toLowerCase() !== "chunked") {
+    return "its transfer-encoding is not chunked alone";
+  }
+  return httpVersion === "1.1" ? undefined : "only HTTP/1.1 has a transfer-encoding";
 }
 
 function refusalBody(message: string): string {

@@ -5,6 +5,7 @@ import { type BenchProcess, freePort, startProcess } from "./process.ts";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "");
 const CHAT = "/v1/chat/completions";
+const FLOOR = fileURLToPath(new URL("./floor.ts", import.meta.url));
 
 /** Started in front of the engine at `enginePort`. */
 export interface Gateway extends AsyncDisposable {
@@ -26,6 +27,7 @@ export const GATEWAYS: Readonly<Record<string, Start>> = {
       async [Symbol.asyncDispose]() {},
     }),
   nginx,
+  floor,
   heddle,
   portkey,
   litellm,
@@ -64,6 +66,12 @@ http {
 `,
   );
   return started(port, await startProcess({ command: "nginx", args: ["-c", file], port }));
+}
+
+async function floor(enginePort: number): Promise<Gateway> {
+  const port = freePort();
+  const args = ["run", "-P=test", "--quiet", "--no-prompt", FLOOR, `${port}`, `${enginePort}`];
+  return started(port, await startProcess({ command: Deno.execPath(), args, port }));
 }
 
 /** From source, unless HEDDLE_ROUTER names an executable of a release. */

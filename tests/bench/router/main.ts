@@ -2,7 +2,7 @@
  * `deno task bench:router`: what a gateway adds to an engine's answers. Every gateway is measured in
  * the same run on the same engine, and against no gateway at all.
  *
- *   --gateways direct,nginx,heddle   also portkey, litellm, vllm-router, sglang-router
+ *   --gateways direct,nginx,floor,heddle   also portkey, litellm, vllm-router, sglang-router
  *   --connections 1,16,64  --prompts 1,50 (KB)  --seconds 3  --warm 12
  *
  * Each gateway is loaded for `warm` seconds with all workloads in turn before anything is measured:
@@ -21,7 +21,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     args: Deno.args,
     options: {
-      gateways: { type: "string", default: "direct,nginx,heddle" },
+      gateways: { type: "string", default: "direct,nginx,floor,heddle" },
       connections: { type: "string", default: "1,16,64" },
       prompts: { type: "string", default: "1,50" },
       seconds: { type: "string", default: "3" },
