@@ -55,7 +55,9 @@ function checkNodes(fleet: Fleet): Check {
 
 function checkRouters({ routers }: Fleet): Check {
   const leased = routers.filter((router) => router.leased);
-  const detail = `${leased.length} of ${plural(routers.length, "router")} report`;
+  const detail = `${leased.length} of ${plural(routers.length, "router")} ${
+    routers.length === 1 ? "reports" : "report"
+  }`;
   if (leased.length === 0) {
     return failed("routers", detail, "is heddle-router@1 running, and can it reach control?");
   }
