@@ -18,6 +18,7 @@ import { InventorySchema } from "@heddle/proto/gen/types";
 import { type AgentOptions, inspect, runAgent } from "./agent.ts";
 import { type Config, configSchema, metricsAddress, secureMetrics } from "./config.ts";
 import { inventoryTable } from "./core/host/inventory_table.ts";
+import { makeModelFolders } from "./edge/model_folders.ts";
 import { diagnoseFiles } from "./edge/log/diagnose_files.ts";
 import { stopEngines } from "./supervision/stop_engines.ts";
 
@@ -149,6 +150,7 @@ async function main(flags: ProgramFlags, stop: AbortSignal): Promise<void> {
   reload = () => spawnTask("reload", () => server.reload());
   try {
     stop.addEventListener("abort", () => systemd.stopping());
+    await makeModelFolders(config.model_dirs);
     await runAgent({ ...options, denyList }, metrics, {
       signal: stop,
       onReady: () => {

@@ -75,7 +75,9 @@ function exitWords(
     : exit.signal !== ""
     ? `was ended by ${exit.signal}`
     : `exited with code ${exit.code ?? "unknown"}`;
-  return `Process ${process.name} (pid ${process.mainPid ?? process.pid}) ${how} ${when}`;
+  // One that ended at once was never seen with a pid.
+  const pid = process.mainPid ?? process.pid;
+  return `Process ${process.name} ${pid === 0 ? "" : `(pid ${pid}) `}${how} ${when}`;
 }
 
 const NOT_ANSWERED = {
