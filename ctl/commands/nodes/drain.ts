@@ -45,7 +45,7 @@ export const drain = buildCommand({
 });
 
 /** What a drain would come to. */
-export interface Foreseen {
+interface Foreseen {
   /** Undefined where control cannot look ahead; `unknown` says why. */
   readonly plan: CatalogPlan | undefined;
   readonly unknown: string;
@@ -71,7 +71,7 @@ async function foresee(client: AdminClient, node: string): Promise<Foreseen> {
  * The models that would be left without a replica. What runs elsewhere counts, and so does what
  * control would start; without a plan nothing would be.
  */
-export function leftWithout(
+function leftWithout(
   replicas: readonly Pick<ReplicaView, "model" | "state" | "shards" | "replicaId">[],
   node: string,
   plan: CatalogPlan | undefined,
@@ -89,14 +89,14 @@ export function leftWithout(
 }
 
 /** What stands above the question. */
-export function formatForeseen({ plan, unknown }: Foreseen): string {
+function formatForeseen({ plan, unknown }: Foreseen): string {
   if (plan === undefined) return `What it would come to is not known: ${visible(unknown)}\n`;
   const steps = formatSteps(plan);
   return steps === "" ? "Nothing runs there.\n" : steps;
 }
 
 /** The question, with the models that nobody could ask any more. */
-export function questionOf(node: string, { plan, without }: Foreseen): string {
+function questionOf(node: string, { plan, without }: Foreseen): string {
   const goes = plan === undefined ? "may go" : without.length === 1 ? "goes" : "go";
   const none = without.length === 0
     ? ""
