@@ -2,7 +2,6 @@
 import { logger } from "@heddle/common/log";
 import { spawnTask } from "@heddle/common/task";
 import type { ProcessRef, Shard } from "../core/shard/shard.ts";
-import { inTime } from "../discovery/evidence_of.ts";
 import type { LauncherKind } from "../edge/launcher/choose.ts";
 import { memlockWarning, readMemlock } from "../edge/launcher/limits.ts";
 
@@ -33,8 +32,18 @@ export class MemlockWatch {
     return this.#bytes.get(shardId);
   }
 
+  // Nobody waits for it, so it may take as long as the shim itself may.
+  async #read(pid: number): Promise<number | undefined> {
+    try {
+      return await readMemlock(this.#shim, pid);
+    } catch (error) {
+      log.warning("Cannot tell what an engine may lock", { pid, error });
+      return undefined;
+    }
+  }
+
   async #look({ spec }: Shard, { pid, mainPid = pid }: ProcessRef): Promise<void> {
-    const bytes = await inTime(readMemlock(this.#shim, mainPid));
+    const bytes = await this.#read(mainPid);
     if (bytes === undefined) return;
     const before = this.#bytes.get(spec.shardId);
     this.#bytes.delete(spec.shardId);
