@@ -14,7 +14,12 @@ import {
 } from "@heddle/proto/gen/router";
 import { HeddleError } from "@heddle/proto/error";
 import type { StoredLimits } from "../../core/tenancy/stored.ts";
-import { type Demand, SHARE_VALID_MS, SharePool } from "../../core/tenancy/sharing/share_pool.ts";
+import {
+  type Demand,
+  type Grant,
+  SHARE_VALID_MS,
+  SharePool,
+} from "../../core/tenancy/sharing/share_pool.ts";
 import type { Tenants } from "./tenants.ts";
 
 /** Longest wait for what others give back; the router itself waits 100 ms. */
@@ -114,13 +119,8 @@ export class Sharing {
       const pool = this.#pool(demand, now);
       if (pool === undefined) continue;
       asked.add(keyOf(demand));
-      const { share, credit, idleAt: others } = pool.ask(
-        router,
-        demandOf(demand),
-        now,
-        which,
-      );
-      grants.push(this.#grant(demand, { share, credit }));
+      const { idleAt: others, ...given } = pool.ask(router, demandOf(demand), now, which);
+      grants.push(this.#grant(demand, given));
       for (const other of others) {
         idleAt.add(other);
         if (!scopes.includes(demand.scopeId)) scopes.push(demand.scopeId);
@@ -147,7 +147,7 @@ export class Sharing {
 
   #grant(
     { scopeId, dimension }: ShareDemand,
-    { share, credit }: { readonly share: number; readonly credit: number },
+    { share, credit, roomInMs }: Omit<Grant, "idleAt">,
   ): ShareGrant {
     const standing = this.#options.tenants.standing(scopeId);
     const budget = this.#options.tenants.tenancy.limits.get(scopeId)?.budgetMicro;
@@ -156,6 +156,7 @@ export class Sharing {
       dimension,
       share,
       credit,
+      roomInMs: Math.ceil(roomInMs),
       validityMs: SHARE_VALID_MS,
       ...(standing === undefined || budget === undefined
         ? {}
@@ -246,8 +247,8 @@ function keyOf({ scopeId, dimension }: Pick<ShareDemand, "scopeId" | "dimension"
   return `${dimension} ${scopeId}`;
 }
 
-function demandOf({ wanted, held, credit, returned, missing }: ShareDemand): Demand {
-  return { wanted, held, credit, returned, missing };
+function demandOf({ wanted, held, credit, returned, missing, used }: ShareDemand): Demand {
+  return { wanted, held, credit, returned, missing, used };
 }
 
 /**

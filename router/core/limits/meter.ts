@@ -39,8 +39,11 @@ export class Meter {
   #share: number;
   #level: number;
   #at: number;
+  /** Control has nothing for what was missing before this moment. */
+  #closedUntil = -Infinity;
   #minute: Taken[] = [];
   #sum = 0;
+  #used = 0;
 
   /** Starts with a whole minute's worth of `share`, which is the limit unless others share it. */
   constructor(limit: number, now: number, share = limit) {
@@ -56,6 +59,11 @@ export class Meter {
 
   get share(): number {
     return this.#share;
+  }
+
+  /** All that was taken and not given back since it was made. */
+  get used(): number {
+    return this.#used;
   }
 
   /** What may pass at once as far as the share goes; below zero when more was used than there was. */
@@ -78,11 +86,19 @@ export class Meter {
     this.#limit = limit;
   }
 
-  /** Lives on another share from now on, with `credit` beyond what it has. */
-  grant({ share, credit }: { share: number; credit: number }, now: number): void {
+  /**
+   * Lives on another share from now on, with `credit` beyond what it has. `roomInMs`: until control
+   * will have what was missing.
+   */
+  grant(
+    { share, credit, roomInMs = 0 }: { share: number; credit: number; roomInMs?: number },
+    now: number,
+  ): void {
     this.#move(now);
     this.#share = share;
     this.#level += credit;
+    // Asked with nothing missing, control has nothing to say of it.
+    if (roomInMs > 0) this.#closedUntil = now + roomInMs;
   }
 
   /** Forgets what it has beyond `keep`, and says how much that was. */
@@ -111,13 +127,17 @@ export class Meter {
   waitMs(units: number, now: number): number {
     const missing = this.missing(units, now);
     if (this.#limit <= 0) return Infinity;
-    return Math.max(this.#refillMs(missing, units), this.#guardMs(this.capped(units), now));
+    const guardMs = this.#guardMs(this.capped(units), now);
+    return missing > 0
+      ? Math.max(this.#toldMs(now) ?? this.#refillMs(missing, units), guardMs)
+      : guardMs;
   }
 
   /** Milliseconds until everything that was used has come back. */
   fullMs(now: number): number {
     this.#move(now);
-    return this.#refillMs(Math.max(0, this.#share - this.#level), this.#share);
+    const refillMs = this.#refillMs(Math.max(0, this.#share - this.#level), this.#share);
+    return Math.max(refillMs, this.#guardMs(this.#share, now), this.#toldMs(now) ?? 0);
   }
 
   /** Nothing was taken within a minute, and nothing is owed. */
@@ -136,6 +156,7 @@ export class Meter {
     this.#move(now);
     this.#level -= units;
     this.#sum += units;
+    this.#used += units;
     const last = this.#minute.at(-1);
     if (last !== undefined && now - last.since < GRAIN_MS) {
       last.at = now;
@@ -158,6 +179,7 @@ export class Meter {
     // What has refilled meanwhile must not come back a second time.
     const room = Math.max(this.#share, this.#level);
     this.#level = Math.min(room, this.#level + back);
+    this.#used -= back;
     if (taken.forgotten) return;
     taken.amount -= back;
     this.#sum -= back;
@@ -165,6 +187,10 @@ export class Meter {
 
   #most(): number {
     return this.#limit * (1 + SLACK);
+  }
+
+  #toldMs(now: number): number | undefined {
+    return this.#closedUntil > now ? this.#closedUntil - now : undefined;
   }
 
   // A share that is too small for `units` never saves up enough; then control must help, and the

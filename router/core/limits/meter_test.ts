@@ -73,6 +73,22 @@ Deno.test("a share refills at its own rate, and credit comes on top", () => {
   assert.equal(meter.left(60_000), 30);
 });
 
+Deno.test("a share waits as long as control says that it takes, and only for what is missing", () => {
+  const meter = new Meter(2, 0, 0);
+  meter.grant({ share: 2, credit: 1, roomInMs: 0 }, 0);
+  // The other of the two went through another router, so this one's own minute has room.
+  meter.take(1, 0);
+  assert.equal(meter.waitMs(1, 0), 30_000);
+  meter.grant({ share: 0.1, credit: 0, roomInMs: 58_000 }, 2_000);
+  assert.equal(meter.waitMs(1, 2_000), 58_000);
+  assert.equal(meter.fullMs(2_000), 58_000);
+  // A later answer, to a question about nothing, takes nothing of it back.
+  meter.grant({ share: 0.1, credit: 0, roomInMs: 0 }, 12_000);
+  assert.equal(meter.waitMs(1, 12_000), 48_000);
+  meter.grant({ share: 0.1, credit: 1, roomInMs: 0 }, 12_000);
+  assert.equal(meter.waitMs(1, 12_000), 0);
+});
+
 Deno.test("credit beyond the share is kept, and is what a small share can give back", () => {
   const meter = new Meter(3, 0, 0);
   meter.grant({ share: 1, credit: 3 }, 0);

@@ -23,6 +23,8 @@ export interface Demanded {
   readonly returned: number;
   /** What waiting requests need besides. */
   readonly missing: number;
+  /** All that was used, of a rate. */
+  readonly used?: number;
 }
 
 export interface Granted {
@@ -30,6 +32,8 @@ export interface Granted {
   readonly dimension: Dimension;
   readonly share: number;
   readonly credit: number;
+  /** Until control will have what was missing. */
+  readonly roomInMs: number;
   readonly budgetRemainingMicro: number | undefined;
 }
 
@@ -100,6 +104,7 @@ function rateDemand(
     credit: Math.max(0, meter.level(now)),
     returned,
     missing: lacking,
+    used: meter.used,
   };
 }
 
@@ -111,12 +116,12 @@ function letGo(meter: Meter, wanted: number, now: number): number {
 
 /** Takes what control grants. Of a scope that has gone meanwhile nothing is taken. */
 export function takeGrants(limiter: Limiter, grants: readonly Granted[], now: number): void {
-  for (const { scopeId, dimension, share, credit, budgetRemainingMicro } of grants) {
+  for (const { scopeId, dimension, budgetRemainingMicro, ...given } of grants) {
     const state = limiter.states.get(scopeId);
     if (state === undefined) continue;
     state.granted = true;
-    if (dimension === "concurrent") state.slots?.grant(share);
-    else state.meter(dimension)?.grant({ share, credit }, now);
+    if (dimension === "concurrent") state.slots?.grant(given.share);
+    else state.meter(dimension)?.grant(given, now);
     if (budgetRemainingMicro !== undefined) state.remaining(budgetRemainingMicro, now);
   }
 }

@@ -227,12 +227,13 @@ function encodeDemand({ dimension, ...demand }: Demanded) {
 function decodeGrant(grant: ShareGrant): Granted[] {
   const dimension = DIMENSION_NAMES.find((name) => DIMENSIONS[name] === grant.dimension);
   if (dimension === undefined) return [];
-  const { scopeId, share, credit, budgetRemainingMicro } = grant;
+  const { scopeId, share, credit, roomInMs, budgetRemainingMicro } = grant;
   return [{
     scopeId,
     dimension,
     share,
     credit,
+    roomInMs,
     budgetRemainingMicro: budgetRemainingMicro === undefined
       ? undefined
       : Number(budgetRemainingMicro),

@@ -7,11 +7,11 @@
  * and control saves up for the rate that is free.
  *
  * A burst and what refills after it would be twice the limit in one minute. So what routers have used
- * is remembered for a minute, as it follows from what they say they still have, and nothing is given
- * out that could bring a minute above the limit and a sixteenth: what routers do before they are heard
- * of again then stays within a tenth.
+ * is remembered for a minute, and nothing is given out that could bring a minute above the limit and a sixteenth, with all that the routers may use
+ * until they ask again. Those that ask later than that still stay within a tenth, for two seconds more.
  */
 import { divide } from "./divide.ts";
+import { LastMinute, MINUTE_MS } from "./last_minute.ts";
 import {
   type Call,
   creditOf,
@@ -21,15 +21,16 @@ import {
   withAnswer,
 } from "./underway.ts";
 
-const MINUTE_MS = 60_000;
-
 /** How long a share counts as taken by a router that is not heard of. It asks every second. */
 export const SHARE_VALID_MS = 5_000;
 
 /** What a minute may hold beyond the limit, as a share of it. */
 const SLACK = 1 / 16;
-/** A rate that is given out is used for so long before it can be taken back. */
+/** A router asks again within this: so long it may use a rate that it was given. */
 const RATE_HELD_MS = 2_000;
+
+/** A request waits so long for what its router misses. */
+const WAITS_MS = 100;
 
 /** Less than this of something is rounding. */
 const EPSILON = 1e-9;
@@ -41,6 +42,8 @@ export interface Demand {
   readonly credit: number;
   readonly returned: number;
   readonly missing: number;
+  /** All that it has used since it first asked; undefined of a router that does not count. */
+  readonly used?: number | undefined;
 }
 
 export interface Grant {
@@ -48,6 +51,11 @@ export interface Grant {
   readonly credit: number;
   /** Routers that hold what this one needs and they do not want. */
   readonly idleAt: readonly string[];
+  /**
+   * In ms: until there is what is missing, and room for it in the last minute, if nobody else comes; 0
+   * when it was given.
+   */
+  readonly roomInMs: number;
 }
 
 interface Holder {
@@ -60,6 +68,8 @@ interface Holder {
   readonly credit: number;
   /** What it lives by since, if the answer arrived. */
   readonly share: number;
+  /** Until then requests of its may wait for what it was not given. */
+  readonly waitsUntil: number;
   readonly at: number;
   readonly until: number;
 }
@@ -72,6 +82,8 @@ export class SharePool {
   #saved: number;
   #at: number;
   readonly #used = new LastMinute();
+  /** What each router said last that it has used, as long as it holds anything or is only silent. */
+  readonly #totals = new Map<string, number>();
 
   /** `saved` is what may be admitted at once before anybody asks: at most a minute's worth. */
   constructor(
@@ -103,40 +115,53 @@ export class SharePool {
    */
   ask(router: string, demand: Demand, now: number, call?: Call): Grant {
     this.#move(now);
-    const { wanted, held, missing, returned, ...said } = clean(demand);
+    const { wanted, held, missing, returned, used, ...said } = clean(demand);
+    this.#saved += this.#bookedInVain(router, held, now);
     const underway = this.#heard(router, call);
     const credit = said.credit + creditOf(underway);
     const mayHold = Math.max(held, shareOf(underway));
-    this.#note(router, credit + returned, now);
+    this.#note(router, { used, left: credit + returned }, now);
     this.#saved += returned;
     const heard = { wanted, at: now, until: now + SHARE_VALID_MS, underway };
-    this.#holders.set(router, { ...heard, booked: mayHold, credit, share: mayHold });
+    const waitsUntil = -Infinity;
+    this.#holders.set(router, { ...heard, booked: mayHold, credit, share: mayHold, waitsUntil });
     this.#clampSaved();
-    const target = this.#shareOf(router);
-    const granted = this.#kind === "slots" ? 0 : this.#creditFor(target, { credit, missing });
+    const { share, granted, roomInMs } = this.#give(router, { credit, missing });
     this.#saved -= granted;
-    const share = this.#kind === "slots"
-      ? target
-      : Math.min(target, this.#rateFor(router, granted));
+    const short = this.#kind === "slots"
+      ? wanted > share + EPSILON
+      : demand.missing > granted + EPSILON;
     this.#holders.set(router, {
       ...heard,
       booked: Math.max(mayHold, share),
       credit: credit + granted,
       share,
+      waitsUntil: short ? now + WAITS_MS : -Infinity,
       ...(call === undefined
         ? {}
         : { underway: withAnswer(underway, call.id, { credit: granted, share, returned, held }) }),
     });
-    const short = this.#kind === "slots"
-      ? wanted > share + EPSILON
-      : demand.missing > granted + EPSILON;
-    return { share, credit: granted, idleAt: short ? this.#idleAt(router) : [] };
+    return { share, credit: granted, idleAt: short ? this.#idleAt(router) : [], roomInMs };
+  }
+
+  #give(router: string, has: Pick<Demand, "credit" | "missing">) {
+    const target = this.#shareOf(router);
+    if (this.#kind === "slots") return { share: target, granted: 0, roomInMs: 0 };
+    const room = this.#roomFor(router);
+    const granted = Math.max(0, Math.min(this.#saved, room, this.#creditFor(router, target, has)));
+    const rate = Math.max(0, room - granted) * MINUTE_MS / RATE_HELD_MS;
+    return {
+      share: Math.min(target, rate),
+      granted,
+      roomInMs: granted < has.missing - EPSILON ? this.#roomInMs(router, has.missing, room) : 0,
+    };
   }
 
   /** The router gave everything back, or is another process now. What it had saved is lost. */
   drop(router: string, now: number): void {
     this.#move(now);
     this.#holders.delete(router);
+    this.#totals.delete(router);
   }
 
   /** Takes back what was in answers that are lost. Returns those that may still arrive. */
@@ -166,6 +191,14 @@ export class SharePool {
     this.#clampSaved();
   }
 
+  /** What was kept for the share that a router lived by before, and it has lived by less since. */
+  #bookedInVain(router: string, held: number, now: number): number {
+    const before = this.#holders.get(router);
+    if (before === undefined || this.#kind === "slots") return 0;
+    const vain = Math.max(0, before.booked - Math.max(before.share, held));
+    return vain * (now - before.at) / MINUTE_MS;
+  }
+
   // All that is saved, here and by routers, is a minute's worth at most.
   #clampSaved(): void {
     let theirs = 0;
@@ -189,34 +222,57 @@ export class SharePool {
   }
 
   // What is missing is given while it lasts; beyond it, a part like the share's of the limit, so that
-  // others find something too.
-  #creditFor(share: number, { credit, missing }: Pick<Demand, "credit" | "missing">): number {
+  // others find something too, and nothing while others wait: it may be theirs that was given back.
+  #creditFor(
+    router: string,
+    share: number,
+    { credit, missing }: Pick<Demand, "credit" | "missing">,
+  ): number {
+    for (const [name, { waitsUntil }] of this.#holders) {
+      if (name !== router && waitsUntil > this.#at) return missing;
+    }
     const part = this.#limit > 0 ? this.#saved * share / this.#limit : 0;
     const room = Math.max(0, share - credit);
     const wished = Math.max(missing, Math.min(part, room));
-    return Math.max(0, Math.min(this.#saved, wished, this.#roomInMinute()));
+    return wished;
   }
 
-  /** The rate that `router` can be given beside the others without filling the minute. */
-  #rateFor(router: string, granted: number): number {
-    const all = (this.#roomInMinute() - granted) * MINUTE_MS / RATE_HELD_MS;
-    return Math.max(0, all - this.#booked(router));
+  /** What the router may have to use, with what it has, beside all that others may use meanwhile. */
+  #roomFor(router: string): number {
+    let reserved = 0;
+    for (const [name, holder] of this.#holders) {
+      reserved += name === router ? Math.max(0, holder.credit) : this.#mayUse(holder);
+    }
+    return this.#limit * (1 + SLACK) - this.#used.sum(this.#at) - reserved;
   }
 
-  /** What routers could be given to use at once, beside what they have. */
-  #roomInMinute(): number {
-    let theirs = 0;
-    for (const { credit } of this.#holders.values()) theirs += credit;
-    return this.#limit * (1 + SLACK) - this.#used.sum(this.#at) - theirs;
+  #roomInMs(router: string, missing: number, room: number): number {
+    const free = this.#limit - this.#booked(router);
+    const lacking = Math.max(0, missing - this.#saved);
+    // While others live by all of it, it is theirs until they are asked again.
+    const savedInMs = lacking * MINUTE_MS / (free > EPSILON ? free : this.#limit);
+    return Math.max(this.#used.freeMs(missing - room, this.#at), savedInMs);
   }
 
-  /** What a router has used since it was heard of last, as what it has now tells. */
-  #note(router: string, has: number, now: number): void {
+  #mayUse({ credit, booked, at }: Holder): number {
+    const until = Math.max(this.#at, at + RATE_HELD_MS);
+    return Math.max(0, credit) + booked * (until - at) / MINUTE_MS;
+  }
+
+  #note(
+    router: string,
+    { used, left }: { readonly used: number | undefined; readonly left: number },
+    now: number,
+  ): void {
     const before = this.#holders.get(router);
-    if (before === undefined || this.#kind === "slots") return;
-    const refilled = before.credit + before.share * (now - before.at) / MINUTE_MS;
-    const could = Math.max(before.credit, Math.min(refilled, before.share));
-    this.#used.add(Math.max(0, could - has), now);
+    const total = this.#totals.get(router);
+    if (used !== undefined) {
+      this.#totals.set(router, used);
+      // Who was not heard of before has used what it did by another control's word.
+      if (total !== undefined) this.#used.add(used - total, now);
+    } else if (before !== undefined && this.#kind === "rate") {
+      this.#used.add(Math.max(0, inferred(before, now) - left), now);
+    }
   }
 
   #idleAt(router: string): readonly string[] {
@@ -228,37 +284,10 @@ export class SharePool {
   }
 }
 
-const STEP_MS = 1_000;
-
-/** The sum of what was added within a minute, in steps of a second. */
-class LastMinute {
-  #steps: { readonly since: number; at: number; amount: number }[] = [];
-  #sum = 0;
-
-  add(amount: number, now: number): void {
-    if (amount <= 0) return;
-    this.#sum += amount;
-    const last = this.#steps.at(-1);
-    if (last === undefined || now - last.since >= STEP_MS) {
-      this.#steps.push({ since: now, at: now, amount });
-      return;
-    }
-    // The last moment counts for all of a step: nothing is forgotten too early.
-    last.at = now;
-    last.amount += amount;
-  }
-
-  sum(now: number): number {
-    let gone = 0;
-    for (const { at, amount } of this.#steps) {
-      if (now - at < MINUTE_MS) break;
-      this.#sum -= amount;
-      gone++;
-    }
-    if (gone > 0) this.#steps = this.#steps.slice(gone);
-    if (this.#steps.length === 0) this.#sum = 0;
-    return this.#sum;
-  }
+// What a router would have now if it had used nothing: credit beyond the share does not grow.
+function inferred({ credit, share, at }: Holder, now: number): number {
+  const refilled = credit + share * (now - at) / MINUTE_MS;
+  return Math.max(credit, Math.min(refilled, share));
 }
 
 // What makes no sense on the wire is nothing.
@@ -270,5 +299,6 @@ function clean(demand: Demand): Demand {
     credit: amount(demand.credit),
     returned: amount(demand.returned),
     missing: amount(demand.missing),
+    used: demand.used === undefined ? undefined : amount(demand.used),
   };
 }

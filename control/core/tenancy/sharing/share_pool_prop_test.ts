@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import fc from "fast-check";
-import { SHARE_VALID_MS, SharePool } from "./share_pool.ts";
+import { type Grant, SHARE_VALID_MS, SharePool } from "./share_pool.ts";
 
 const MINUTE_MS = 60_000;
 const EPSILON = 1e-6;
@@ -24,6 +24,17 @@ class Router {
     this.refill(now);
     this.#asked++;
     if (this.credit < 1) this.ask(pool, name, now, 1 - this.credit);
+    return this.#take(now);
+  }
+
+  /** One request, from what it has: control is slow to answer. */
+  wantAlone(now: number): boolean {
+    this.refill(now);
+    this.#asked++;
+    return this.#take(now);
+  }
+
+  #take(now: number): boolean {
     if (this.credit < 1 - EPSILON) return false;
     this.credit -= 1;
     this.admitted.push(now);
@@ -31,7 +42,7 @@ class Router {
   }
 
   /** Gives back what it did not use, as an idle router does. */
-  ask(pool: SharePool, name: string, now: number, missing = 0): readonly string[] {
+  ask(pool: SharePool, name: string, now: number, missing = 0): Grant {
     this.refill(now);
     const kept = this.#asked === 0 ? 0 : this.credit;
     const grant = pool.ask(name, {
@@ -40,10 +51,34 @@ class Router {
       credit: kept,
       returned: this.credit - kept,
       missing,
+      used: this.admitted.length,
     }, now);
     this.credit = kept + grant.credit;
     this.share = grant.share;
-    return grant.idleAt;
+    return grant;
+  }
+
+  /** Of what it has, as much as it was asked for in this second. */
+  get needed(): number {
+    return Math.min(this.credit, this.#asked);
+  }
+
+  /** Control wants back what is not needed. */
+  recalled(pool: SharePool, name: string, now: number): void {
+    this.refill(now);
+    const wanted = this.#asked * 60;
+    this.share = Math.min(this.share, wanted);
+    const kept = this.needed;
+    const grant = pool.ask(name, {
+      wanted,
+      held: this.share,
+      credit: kept,
+      returned: this.credit - kept,
+      missing: 0,
+      used: this.admitted.length,
+    }, now);
+    this.credit = kept + grant.credit;
+    this.share = grant.share;
   }
 
   second(pool: SharePool, name: string, now: number): void {
@@ -81,6 +116,109 @@ Deno.test("SharePool lets routers admit a limit and a tenth in any minute after 
       }
     }),
     { numRuns: 30 },
+  );
+});
+
+Deno.test("SharePool keeps any minute within a tenth of the limit, though routers ask up to three seconds late", () => {
+  const steps = fc.array(
+    fc.record({
+      router: fc.nat(2),
+      elapsed: fc.nat(600),
+      wants: fc.nat(12),
+      late: fc.nat(3_000),
+      asks: fc.boolean(),
+    }),
+    { minLength: 200, maxLength: 400 },
+  );
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 300 }), steps, (limit, steps) => {
+      const pool = new SharePool("rate", limit, { saved: limit, now: 0 });
+      const routers = ["a", "b", "c"].map((name) => ({ name, router: new Router(), due: 0 }));
+      let now = 0;
+      for (const { router: turn, elapsed, wants, late, asks } of steps) {
+        const until = now + elapsed;
+        for (const each of [...routers].sort((x, y) => x.due - y.due)) {
+          if (each.due > until) continue;
+          now = Math.max(now, each.due);
+          each.router.second(pool, each.name, now);
+          each.due = now + 1_000 + late;
+        }
+        now = until;
+        const chosen = routers[turn];
+        for (let request = 0; request < wants; request++) {
+          if (asks) chosen?.router.want(pool, chosen.name, now);
+          else chosen?.router.wantAlone(now);
+        }
+      }
+      const all = routers.flatMap(({ router }) => router.admitted).sort((x, y) => x - y);
+      let first = 0;
+      for (const [index, at] of all.entries()) {
+        while ((all[first] ?? at) <= at - MINUTE_MS) first++;
+        const passed = index - first + 1;
+        ok(passed <= 1.1 * limit + EPSILON, `${passed} of ${limit} in the minute before ${at} ms`);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
+Deno.test("SharePool has nobody refused while others hold what they do not use", () => {
+  const steps = fc.array(
+    fc.record({ router: fc.nat(2), wants: fc.nat(30), seconds: fc.nat(8) }),
+    { minLength: 20, maxLength: 80 },
+  );
+  fc.assert(fc.property(fc.integer({ min: 1, max: 200 }), steps, (limit, steps) => {
+    const pool = new SharePool("rate", limit, { saved: limit, now: 0 });
+    const routers = new Map(["a", "b", "c"].map((name) => [name, new Router()]));
+    let now = 0;
+    for (const { router: turn, wants, seconds } of steps) {
+      const [name, router] = [...routers][turn] ?? [];
+      if (name === undefined || router === undefined) return;
+      for (let request = 0; request < wants; request++) {
+        if (router.want(pool, name, now)) continue;
+        for (const other of router.ask(pool, name, now, 1 - router.credit).idleAt) {
+          routers.get(other)?.recalled(pool, other, now);
+        }
+        if (router.want(pool, name, now)) continue;
+        // Control hears of it a second later, and so forgets it then.
+        const passed = [...routers.values()].flatMap(({ admitted }) => admitted)
+          .filter((at) => at >= now - MINUTE_MS - 1_000).length;
+        const kept = [...routers.values()].reduce((sum, router) => sum + router.needed, 0);
+        ok(
+          passed + kept >= 0.9 * limit - 1,
+          `refused though ${passed} of ${limit} passed in the minute, and ${kept} are kept for the next second`,
+        );
+      }
+      for (let second = 0; second < seconds; second++) {
+        now += 1_000;
+        for (const [each, router] of routers) router.second(pool, each, now);
+      }
+    }
+  }));
+});
+
+Deno.test("SharePool says when the last minute has room for what is missing, and then there is", () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 12 }),
+      fc.array(fc.nat(4_000), { minLength: 12, maxLength: 12 }),
+      (limit, pauses) => {
+        const pool = new SharePool("rate", limit, { saved: limit, now: 0 });
+        const router = new Router();
+        let now = 0;
+        for (const pause of pauses.slice(0, limit)) {
+          ok(router.want(pool, "a", now), "what was never used passes");
+          now += pause;
+        }
+        router.refill(now);
+        const { roomInMs } = router.ask(pool, "a", now, Math.max(0, 1 - router.credit));
+        if (router.credit >= 1 - EPSILON) return;
+        const then = now + Math.ceil(roomInMs);
+        for (let at = now + 1_000; at < then; at += 1_000) router.second(pool, "a", at);
+        const others = then > now ? "later" : "at once";
+        ok(router.want(pool, "a", then), `there was to be room ${others}, at ${then} ms`);
+      },
+    ),
   );
 });
 
