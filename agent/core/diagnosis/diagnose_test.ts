@@ -402,7 +402,7 @@ Deno.test("diagnose() knows from what may be locked whether that was it", () => 
   const limited = diagnosed(log, { memlockBytes: 8 * 1024 ** 2, usesAdapters: true });
   equal(diagnosed(log, { memlockBytes: 65_536, usesAdapters: false }).reason, "nccl_system_error");
   deepEqual([limited.reason, limited.permanent], ["memlock_limited", false]);
-  deepEqual(limited.facts, ["it could lock 8192 KiB of memory"]);
+  deepEqual(limited.facts, ["It could lock 8192 KiB of memory"]);
   const free = diagnosed(log, { memlockBytes: Infinity });
   deepEqual([free.reason, free.alternatives], ["nccl_system_error", ["/dev/shm is full"]]);
   const said =

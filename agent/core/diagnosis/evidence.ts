@@ -89,8 +89,8 @@ export function memlockSuffices({ memlockBytes }: Evidence): boolean | undefined
 
 export function memlockWords({ memlockBytes }: Evidence): readonly string[] {
   if (memlockBytes === undefined) return [];
-  if (memlockBytes === Infinity) return ["it could lock memory without a limit"];
-  return [`it could lock ${kib(memlockBytes)} KiB of memory`];
+  if (memlockBytes === Infinity) return ["It could lock memory without a limit"];
+  return [`It could lock ${kib(memlockBytes)} KiB of memory`];
 }
 
 function kib(bytes: number): number {
