@@ -124,9 +124,9 @@ export class SharedLimit {
   }
 
   #ask(site: Site, demand: Demanded): readonly string[] {
-    const { share, credit, idleAt } = this.#pool.ask(site.name, demand, this.#now);
+    const { idleAt, ...given } = this.#pool.ask(site.name, demand, this.#now);
     const { scopeId, dimension } = demand;
-    const grant = { scopeId, dimension, share, credit, budgetRemainingMicro: undefined };
+    const grant = { scopeId, dimension, ...given, budgetRemainingMicro: undefined };
     takeGrants(site.limiter, [grant], this.#now);
     return idleAt;
   }

@@ -35,10 +35,10 @@ function call(
     missing: new Map(missing > 0 ? [[missingKey(SCOPE, "concurrent"), missing]] : []),
   };
   for (const demand of demandsOf(site.limiter.states.values(), wants, now)) {
-    const { share, credit, idleAt } = pool.ask(site.name, demand, now);
+    const { idleAt, ...given } = pool.ask(site.name, demand, now);
     idle.push(...idleAt);
     const { dimension } = demand;
-    const grant = { scopeId: SCOPE, dimension, share, credit, budgetRemainingMicro: undefined };
+    const grant = { scopeId: SCOPE, dimension, ...given, budgetRemainingMicro: undefined };
     takeGrants(site.limiter, [grant], now);
   }
   return idle;
