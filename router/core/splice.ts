@@ -6,7 +6,7 @@ import {
   memberOf,
   memberValue,
   scanObject,
-} from "./json_scan.ts";
+} from "./json/json_scan.ts";
 
 /** `json` is the value as JSON text. Setting a member that is not there adds it at the end. */
 export type MemberEdit =

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { scanObject } from "./json_scan.ts";
+import { scanObject } from "./json/json_scan.ts";
 import { includeUsage, type MemberEdit, splice } from "./splice.ts";
 
 const set = (key: string, json: string): MemberEdit => ({ kind: "set", key, json });

@@ -1,7 +1,7 @@
 /** Reads a JSON body once, for everything that the router wants to know of it. */
-import { quickObject } from "../json_quick.ts";
-import { type JsonInvalid, type JsonObject, scanObject } from "../json_scan.ts";
-import { type JsonText, jsonText } from "../json_text.ts";
+import { quickObject } from "../json/json_quick.ts";
+import { type JsonInvalid, type JsonObject, scanObject } from "../json/json_scan.ts";
+import { type JsonText, jsonText } from "../json/json_text.ts";
 import { beyondBounds } from "./json_bounds.ts";
 
 export interface JsonBody {

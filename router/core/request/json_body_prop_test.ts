@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { scanObject } from "../json_scan.ts";
+import { scanObject } from "../json/json_scan.ts";
 import { readJsonBody } from "./json_body.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -3,8 +3,8 @@
  * text, and nesting more: one body of the largest size would take gigabytes and hold up every
  * other request for seconds.
  */
-import type { JsonInvalid } from "../json_scan.ts";
-import { type JsonText, stringEnd } from "../json_text.ts";
+import type { JsonInvalid } from "../json/json_scan.ts";
+import { type JsonText, stringEnd } from "../json/json_text.ts";
 
 /** Deeper than any schema or template nests. */
 const DEPTH_MAX = 256;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readJsonBody } from "./json_body.ts";
-import { jsonText } from "../json_text.ts";
+import { jsonText } from "../json/json_text.ts";
 import { beyondBounds } from "./json_bounds.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
