@@ -3,7 +3,7 @@ import type { Catalog, Model } from "../catalog.ts";
 import { desired } from "../facts/desired.ts";
 import { ending } from "../facts/shard_facts.ts";
 import type { NodeId, ReplicaId } from "../ids.ts";
-import { neverEnough } from "../placing/never_enough.ts";
+import { neverEnough } from "./never_enough.ts";
 import type { Wait } from "../plan.ts";
 import type { Replica, World } from "../world.ts";
 import { fingerprint } from "./fingerprint.ts";
