@@ -22,13 +22,50 @@ export function countJunit(xml: string): Count {
   const ended = /<\/testsuites>\s*$|<testsuites\b[^>]*\/>\s*$|<\/testsuite>\s*$/.test(xml);
   if (!ended) throw new Error("the report has no end: whoever wrote it was stopped");
   let [passed, failed, skipped] = [0, 0, 0];
-  // No parser needed: "<" and ">" inside names and messages are escaped in XML.
-  for (const [, body = ""] of xml.matchAll(/<testcase\b[^>]*?(?:\/>|>([^]*?)<\/testcase>)/g)) {
-    if (/<(?:failure|error)\b/.test(body)) failed++;
+  for (const { body } of testCases(xml)) {
+    if (FAILURE.test(body)) failed++;
     else if (/<skipped\b/.test(body)) skipped++;
     else passed++;
   }
   return { passed, failed, skipped };
+}
+
+/** What failed, each with its file, its name, and the beginning of what was said of it. */
+export function failuresOf(xml: string): readonly string[] {
+  return testCases(xml).filter(({ body }) => FAILURE.test(body)).map(({ head, body }) => {
+    const [, file = ""] = head.match(/classname="([^"]*)"/) ?? [];
+    const [, name = ""] = head.match(/\bname="([^"]*)"/) ?? [];
+    const [, said = ""] = body.match(/message="([^"]*)"/) ?? [];
+    const text = body.replace(/<[^>]*>/g, "").trim() || said;
+    return unescape(`${file}: ${name}\n${text.slice(0, TOLD_CHARS_MAX)}`);
+  });
+}
+
+/** Of one failure. */
+const TOLD_CHARS_MAX = 600;
+const FAILURE = /<(?:failure|error)\b/;
+
+// No parser needed: "<" and ">" inside names and messages are escaped in XML.
+function testCases(xml: string): readonly { readonly head: string; readonly body: string }[] {
+  const cases = xml.matchAll(/<testcase\b([^>]*?)(?:\/>|>([^]*?)<\/testcase>)/g);
+  return Array.from(cases, ([, head = "", body = ""]) => ({ head, body }));
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+  amp: "&",
+};
+
+function unescape(text: string): string {
+  return text.replace(/&(lt|gt|quot|apos|amp);/g, (_, name: string) => ENTITIES[name] ?? "")
+    .replace(
+      /&#(?:x([0-9a-f]+)|([0-9]+));/gi,
+      (_, hex: string | undefined, decimal: string) =>
+        String.fromCodePoint(hex === undefined ? Number(decimal) : Number.parseInt(hex, 16)),
+    );
 }
 
 /** The count that counts: a failure that the report does not show is one failure more. */
@@ -53,7 +90,9 @@ function sum(one: Count, other: Count): Count {
 
 async function read(path: string): Promise<Count> {
   try {
-    return countJunit(await Deno.readTextFile(path));
+    const xml = await Deno.readTextFile(path);
+    for (const failure of failuresOf(xml)) say(`failed: ${failure}\n`);
+    return countJunit(xml);
   } catch (error) {
     say(`No count in ${path}: ${error instanceof Error ? error.message : String(error)}`);
     return { passed: 0, failed: 0, skipped: 0 };

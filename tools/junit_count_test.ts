@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { countJunit, formatCount, judge } from "./junit_count.ts";
+import { countJunit, failuresOf, formatCount, judge } from "./junit_count.ts";
 import { ROOT } from "./repository.ts";
 import { run, type RunResult } from "./run.ts";
 
@@ -30,6 +30,13 @@ const REPORT = `<?xml version="1.0" encoding="UTF-8"?>
 
 Deno.test("countJunit() counts what deno test writes", () => {
   assert.deepEqual(countJunit(REPORT), { passed: 2, failed: 2, skipped: 2 });
+});
+
+Deno.test("failuresOf() says what failed where, and what was said of it", () => {
+  assert.deepEqual(failuresOf(REPORT), [
+    "./a_test.ts: fails\nError: <skipped/>\n    at file:///a_test.ts:2:34",
+    "./b_test.ts: steps > s1\nx",
+  ]);
 });
 
 Deno.test("countJunit() finds nothing in an empty report", () => {
