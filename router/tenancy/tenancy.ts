@@ -9,6 +9,7 @@ import { logger } from "@heddle/common/log";
 import { spawnTask } from "@heddle/common/task";
 import { Limiter } from "../core/limits/limiter.ts";
 import type { UsageRecord } from "../core/request/usage_record.ts";
+import { ANONYMOUS } from "../core/request/caller.ts";
 import { Book } from "../core/tenancy/book.ts";
 import type { BookTrust } from "../edge/client/keys.ts";
 import type { ControlRpc, TenancySink } from "../edge/control/control_client.ts";
@@ -136,11 +137,15 @@ export class Tenancy implements TenancySink {
     return "This router has not heard from control for too long to tell good keys from revoked ones";
   }
 
-  /** Puts the record of a request that has ended into the ledger. */
+  /**
+   * Puts the record of a request that has ended into the ledger. Who was to show a key and showed none
+   * that is known leaves none: it could fill every disk.
+   */
   account(record: UsageRecord): void {
-    if (record.key !== undefined && this.#settings.control !== undefined) {
-      this.ledger.add(encodeRecord(record));
-    }
+    if (this.#settings.control === undefined) return;
+    const known = record.key !== undefined || this.#settings.keys.policy === "open" ||
+      record.caller !== ANONYMOUS.id;
+    if (known) this.ledger.add(encodeRecord(record));
   }
 
   /** For the metrics. */

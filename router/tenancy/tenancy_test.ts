@@ -370,7 +370,7 @@ Deno.test("a key's holder sees its limits and usage, and changes nothing", async
   equal(await said(stranger), "401 invalid_api_key");
 });
 
-Deno.test("where no key is wanted, one of the fleet's own still meets its limits", async () => {
+Deno.test("where no key is wanted, one of the fleet's own still meets its limits, and all leave records", async () => {
   await using s = await setup({
     keys: [key(1)],
     scopes: [scope("key-1", { requestsPerMinute: 1n })],
@@ -383,6 +383,17 @@ Deno.test("where no key is wanted, one of the fleet's own still meets its limits
   equal(await said(await ask(router, 1)), "200 ok");
   equal(await said(await ask(router, 1)), "429 rate_limit_exceeded");
   equal(await said(await ask(router, 5)), "401 invalid_api_key");
+  await until(() => recordsOf(s.control).length >= 5, router);
+  deepEqual(
+    recordsOf(s.control).map(({ keyId, status, usage }) => [keyId, status, usage?.promptTokens]),
+    [
+      ["", 200, 11n],
+      ["", 200, 11n],
+      ["key-1", 200, 11n],
+      ["key-1", 429, undefined],
+      ["", 401, undefined],
+    ],
+  );
 });
 
 Deno.test("out of share, a router asks at once; cut off, it lives on the share it had", async () => {

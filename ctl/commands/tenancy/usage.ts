@@ -93,11 +93,11 @@ function isWord(text: string): text is Word {
 
 const TOLD = {
   key: [
-    { title: "KEY", cell: (row) => row.keyId },
+    { title: "KEY", cell: (row) => row.keyId || "none" },
     { title: "NAME", cell: (row) => row.keyName },
   ],
-  project: [{ title: "PROJECT", cell: (row) => row.project || row.projectId }],
-  organisation: [{ title: "ORGANISATION", cell: (row) => row.organisation }],
+  project: [{ title: "PROJECT", cell: (row) => row.project || row.projectId || "none" }],
+  organisation: [{ title: "ORGANISATION", cell: (row) => row.organisation || "none" }],
   model: [{ title: "MODEL", cell: (row) => row.model }],
   hour: [{ title: "HOUR", cell: (row) => formatSeconds(row.fromS) }],
   day: [{ title: "DAY", cell: (row) => formatSeconds(row.fromS) }],
