@@ -1,13 +1,10 @@
 /** The decisions that a console offers, each with what it means. */
+import type { NodeItem, ReplicaItem } from "../edge/console/wire.ts";
 import type { Action } from "./parts/action.tsx";
 
 export function nodeActions(
   node: string,
-  { cordoned, draining, state }: {
-    readonly cordoned: boolean;
-    readonly draining: boolean;
-    readonly state: string;
-  },
+  { cordoned, draining, state, attached }: NodeItem,
 ): readonly Action[] {
   const request = { node };
   const cordon: Action = {
@@ -23,7 +20,9 @@ export function nodeActions(
   const drain: Action = {
     label: "Drain",
     title: `Drain node ${node}?`,
-    meaning: "What runs there is moved elsewhere where there is room, and then stopped there.",
+    meaning: attached === undefined
+      ? "What runs there is moved elsewhere where there is room, and then stopped there."
+      : "Routers send it nothing any more. The engine is not Heddle's to stop, and runs on.",
     method: "Drain",
     request,
     asked: { kind: "drain", node },
@@ -33,7 +32,9 @@ export function nodeActions(
   const uncordon: Action = {
     label: "Uncordon",
     title: `Uncordon node ${node}?`,
-    meaning: "It takes new replicas again. This ends cordon and drain.",
+    meaning: attached === undefined
+      ? "It takes new replicas again. This ends cordon and drain."
+      : "Routers send it requests again.",
     method: "Uncordon",
     request,
     asked: { kind: "uncordon", node },
@@ -49,6 +50,8 @@ export function nodeActions(
     reason: false,
     grave: true,
   };
+  // Nothing is ever placed beside an attached engine, and it is forgotten by itself.
+  if (attached !== undefined) return [cordoned || draining ? uncordon : drain];
   return [
     ...(cordoned || draining ? [] : [cordon]),
     ...(draining ? [] : [drain]),
@@ -121,8 +124,10 @@ export function modelActions(
 
 export function replicaActions(
   replicaId: string,
-  { state, inFlight }: { readonly state: string; readonly inFlight?: number },
+  { state, inFlight, attached }: ReplicaItem,
 ): readonly Action[] {
+  // What something else started is not ours to stop: draining its node takes it from the routers.
+  if (attached !== undefined) return [];
   if (state === "stopping" || state === "failed" || state === "stopped") return [];
   const request = { replicaId };
   const has = inFlight === undefined ? "" : ` It has ${inFlight} requests in flight.`;

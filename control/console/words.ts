@@ -1,4 +1,5 @@
-/** Numbers and times as people read them. */
+/** Numbers, times and places as people read them. */
+import type { AttachedItem } from "../edge/console/wire.ts";
 
 /** 5 s, 3 min, 2 h, 4 d. */
 export function duration(ms: number): string {
@@ -27,6 +28,16 @@ export function latency(ms: number): string {
 
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** Where an engine is that something else started: "on vast, host h-9, 8 GPUs". */
+export function attachedWords({ provider, hostId, cards, nvlinks }: AttachedItem): string {
+  return [
+    `on ${provider || "a provider not told"}`,
+    hostId === "" ? "host not told" : `host ${hostId}`,
+    ...(cards === undefined ? [] : [plural(cards, "GPU")]),
+    ...(nvlinks === undefined ? [] : [`${nvlinks.up}/${nvlinks.expected} NVLinks`]),
+  ].join(", ");
 }
 
 /** In the reader's own time. */

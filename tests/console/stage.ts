@@ -3,6 +3,9 @@ import { create } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { bucketOf } from "@heddle/proto/first_content_times";
 import type { CommandResult } from "@heddle/proto/gen/agent";
+import { connectRpc } from "@heddle/common/rpc_client";
+import { encodeAttachedState } from "@heddle/proto/attached_state";
+import { AttachService } from "@heddle/proto/gen/attach";
 import { RouterService } from "@heddle/proto/gen/router";
 import {
   InventorySchema,
@@ -21,8 +24,8 @@ import { encodePlain } from "../../control/edge/encode_plain.ts";
 import { Site } from "../../control/site_fake.ts";
 import { eventually } from "../e2e/heddle.ts";
 
-/** Nobody is unreachable in a test that does not say so. */
-const PATIENT = { unreachableMs: 3_600_000, lostMs: 7_200_000 };
+/** Nobody is unreachable in a test that does not say so, and no lease ends. */
+const PATIENT = { unreachableMs: 3_600_000, lostMs: 7_200_000, attachLeaseMs: 3_600_000 };
 
 /** What a hostile model or engine would put on an operator's page. */
 export const INJECTION = `<img src=x onerror="document.title='owned'"><script>alert(1)</script>`;
@@ -276,6 +279,7 @@ export class Stage implements AsyncDisposable {
       admin: { host: "127.0.0.1", port: this.#adminPort },
       console: { listen: { host: "127.0.0.1", port: this.#port }, endpoint },
       tokensFile: `${this.site.folder}/tokens`,
+      join: { host: "127.0.0.1", port: 0 },
     });
   }
 
@@ -314,6 +318,28 @@ export class Stage implements AsyncDisposable {
         promptCache: { promptTokens: 1_000n, cachedTokens: 750n },
       }],
     });
+  }
+
+  /** An engine of the deployment "rented" that something else started, on a box of a provider. */
+  async attach(claim: {
+    readonly engineId: string;
+    readonly provider: string;
+    readonly hostId: string;
+  }): Promise<void> {
+    const { hostId, ...told } = claim;
+    const tls = await this.site.issue({ role: "attached", name: "rented" });
+    const url = `https://127.0.0.1:${this.#control?.join?.port}`;
+    const connection = connectRpc({ url, tls });
+    try {
+      await createClient(AttachService, connection.transport).claim({
+        ...told,
+        model: "chat",
+        state: encodeAttachedState("serving"),
+        nodes: [{ index: 0, hostId, cardsRead: true, cards: [{ uuid: "GPU-1", name: "A6000" }] }],
+      });
+    } finally {
+      connection.close();
+    }
   }
 
   /** Stops control; its agents lose it. */

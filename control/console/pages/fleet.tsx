@@ -7,9 +7,9 @@ import { holdersOf } from "../holders.ts";
 import { ActionButton } from "../parts/action.tsx";
 import { GpuTile } from "../parts/gpu_tile.tsx";
 import { Problems } from "../parts/problems.tsx";
-import { State } from "../parts/state.tsx";
+import { Attached, State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
-import { byName, duration, plural } from "../words.ts";
+import { attachedWords, byName, duration, plural } from "../words.ts";
 
 type Named = readonly [name: string, node: NodeItem];
 
@@ -37,11 +37,11 @@ export function Fleet({ live }: { readonly live: Live }) {
       {all.length === 0 && live.arrived.has("nodes")
         ? <p class="quiet">No node has registered yet. An agent on a node brings it here.</p>
         : null}
-      {islandsOf(shown).map(({ name, nodes }) => (
-        <section class="island" key={name} aria-label={name === "" ? "On their own" : name}>
+      {islandsOf(shown).map(({ label, title, words, nodes }) => (
+        <section class="island" key={title} aria-label={label}>
           <h2>
-            {name === "" ? "Nodes on their own" : `Fabric ${name}`}
-            <span class="quiet">{islandWords(nodes, name)}</span>
+            {title}
+            <span class="quiet">{words}</span>
           </h2>
           <div class="nodes">
             {nodes.map(([node, item]) => (
@@ -86,6 +86,7 @@ function NodeCard(
       <h3>
         <a href={hrefOf("nodes", name)}>{name}</a>
         <State state={node.state} />
+        <Attached attached={node.attached} />
         {node.seenAt === undefined
           ? null
           : <span class="quiet">{`silent for ${duration(now - node.seenAt)}`}</span>}
@@ -94,12 +95,13 @@ function NodeCard(
         ? null
         : <p class="quiet">{`by ${node.decidedBy}: ${node.decisionReason || "no reason given"}`}
         </p>}
+      {node.attached === undefined ? null : <p>{attachedWords(node.attached)}</p>}
       <ul class="gpus">
         {node.gpus.map((gpu) => (
           <GpuTile key={gpu.index} gpu={gpu} replica={holders?.get(gpu.index)} />
         ))}
       </ul>
-      {node.gpus.length === 0 ? <p class="quiet">no GPU</p> : null}
+      {node.gpus.length === 0 && node.attached === undefined ? <p class="quiet">no GPU</p> : null}
       <Ports hcas={node.hcas} />
       <Troubles node={node} />
       <div class="buttons">
@@ -149,15 +151,31 @@ function troubles({ problems, gpus, hcas }: NodeItem): number {
   return [{ problems }, ...gpus, ...hcas].reduce((sum, each) => sum + each.problems.length, 0);
 }
 
-/** By fabric; a node that is in several is shown in each. Those in none come last. */
+/**
+ * By fabric; a node that is in several is shown in each. Those in none come after them, and then
+ * what is attached: nobody knows what it reaches.
+ */
 function islandsOf(nodes: readonly Named[]) {
   const islands = new Map<string, Named[]>();
+  const attached = nodes.filter(([, node]) => node.attached !== undefined);
   for (const named of nodes) {
+    if (named[1].attached !== undefined) continue;
     const names = named[1].fabrics.length === 0 ? [""] : named[1].fabrics.map(({ name }) => name);
     for (const name of names) islands.set(name, [...islands.get(name) ?? [], named]);
   }
-  return [...islands].map(([name, nodes]) => ({ name, nodes }))
-    .sort((a, b) => Number(a.name === "") - Number(b.name === "") || byName(a.name, b.name));
+  const own = [...islands].sort(([a], [b]) => Number(a === "") - Number(b === "") || byName(a, b))
+    .map(([name, nodes]) => ({
+      label: name === "" ? "On their own" : name,
+      title: name === "" ? "Nodes on their own" : `Fabric ${name}`,
+      words: islandWords(nodes, name),
+      nodes,
+    }));
+  if (attached.length === 0) return own;
+  const title = "Attached: engines that something else started";
+  return [
+    ...own,
+    { label: "Attached", title, words: plural(attached.length, "node"), nodes: attached },
+  ];
 }
 
 function islandWords(nodes: readonly Named[], fabric: string): string {

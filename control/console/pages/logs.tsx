@@ -40,14 +40,16 @@ export function Logs(
 }
 
 function Choice({ live, chosen }: { readonly live: Live; readonly chosen: string }) {
-  const shards = [...live.replicas.values()].flatMap(({ model, shards }) =>
+  // What is attached has no log here.
+  const own = [...live.replicas.values()].filter(({ attached }) => attached === undefined);
+  const shards = own.flatMap(({ model, shards }) =>
     shards.map(({ id, node }) => ({
       href: hrefOf("logs", "shard", id),
       text: `${id} (${model}, ${node})`,
     }))
   ).sort((a, b) => byName(a.text, b.text));
-  const nodes = [...live.nodes.keys()].sort(byName)
-    .map((name) => ({ href: hrefOf("logs", "node", name), text: `agent of ${name}` }));
+  const nodes = [...live.nodes].flatMap(([name, { attached }]) => attached ? [] : [name])
+    .sort(byName).map((name) => ({ href: hrefOf("logs", "node", name), text: `agent of ${name}` }));
   const option = ({ href, text }: { readonly href: string; readonly text: string }) => (
     <option key={href} value={href} selected={href === chosen}>{text}</option>
   );

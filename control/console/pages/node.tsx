@@ -7,9 +7,9 @@ import { ActionButton, useMay } from "../parts/action.tsx";
 import { GpuTile } from "../parts/gpu_tile.tsx";
 import { Problems } from "../parts/problems.tsx";
 import { ReplicaTable } from "../parts/replica_table.tsx";
-import { State } from "../parts/state.tsx";
+import { Attached, State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
-import { byName } from "../words.ts";
+import { attachedWords, byName } from "../words.ts";
 import { Ports } from "./fleet.tsx";
 
 export function NodePage({ live, name }: { readonly live: Live; readonly name: string }) {
@@ -27,11 +27,12 @@ export function NodePage({ live, name }: { readonly live: Live; readonly name: s
       <header class="page">
         <h1>{`Node ${name}`}</h1>
         <State state={node.state} />
+        <Attached attached={node.attached} />
         <div class="buttons">
           {nodeActions(name, node).map((action) => (
             <ActionButton key={action.label} action={action} />
           ))}
-          {mayRead
+          {mayRead && node.attached === undefined
             ? <a class="button" href={hrefOf("logs", "node", name)}>Log of its agent</a>
             : null}
         </div>
@@ -39,7 +40,7 @@ export function NodePage({ live, name }: { readonly live: Live; readonly name: s
       {node.known ? null : <p>It has not registered with this control yet.</p>}
       <Facts node={node} />
       <Problems problems={node.problems} />
-      <h2>GPUs</h2>
+      {node.attached === undefined ? <h2>GPUs</h2> : null}
       <ul class="gpus large">
         {node.gpus.map((gpu) => (
           <GpuTile key={gpu.index} gpu={gpu} replica={holders?.get(gpu.index)} />
@@ -62,11 +63,16 @@ export function NodePage({ live, name }: { readonly live: Live; readonly name: s
 function Facts({ node }: { readonly node: NodeItem }) {
   const facts: readonly (readonly [string, string])[] = [
     ["Address", node.address],
+    ["Attached", node.attached === undefined ? "" : attachedWords(node.attached)],
     ["System", node.system],
-    ["CPUs, memory", `${node.cpus}, ${node.memoryGib ?? "?"} GiB`],
+    ["CPUs, memory", node.attached ? "" : `${node.cpus}, ${node.memoryGib ?? "?"} GiB`],
     ["Driver", node.driver],
     ["Agent", node.agentVersion],
-    ["Fabrics", node.fabrics.map(({ name }) => name).join(", ") || "none: an island of its own"],
+    [
+      "Fabrics",
+      node.fabrics.map(({ name }) => name).join(", ") ||
+      (node.attached ? "" : "none: an island of its own"),
+    ],
     ["Engines", node.engines.map(({ name, version }) => `${name} ${version}`).join(", ")],
     [
       "Labels",

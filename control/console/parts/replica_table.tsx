@@ -2,9 +2,9 @@
 import type { ReplicaItem, ShardItem } from "../../edge/console/wire.ts";
 import { replicaActions } from "../actions.ts";
 import { hrefOf } from "../route.ts";
-import { byName, duration } from "../words.ts";
+import { attachedWords, byName, duration } from "../words.ts";
 import { ActionButton, useMay } from "./action.tsx";
-import { State } from "./state.tsx";
+import { Attached, State } from "./state.tsx";
 
 export function ReplicaTable(
   { replicas, now }: {
@@ -29,10 +29,9 @@ function Replica(
   },
 ) {
   const mayRead = useMay("operator");
-  const { model, profile, engine, fabric, inFlight, state, since, reason } = replica;
+  const { model, profile, engine, fabric, inFlight, state, since, reason, attached } = replica;
   const words = [
-    `profile ${profile}`,
-    engine,
+    ...(attached === undefined ? [`profile ${profile}`, engine] : [attachedWords(attached)]),
     ...(fabric === "" ? [] : [`fabric ${fabric}`]),
     ...(inFlight === undefined ? [] : [`${inFlight} in flight`]),
   ];
@@ -41,10 +40,11 @@ function Replica(
       <h3>
         {id}
         <State state={state} />
+        <Attached attached={attached} />
         <span class="quiet">{`for ${duration(now - since)}`}</span>
       </h3>
       <p>
-        <a href={hrefOf("models", model)}>{model}</a>
+        {model === "" ? "no model told" : <a href={hrefOf("models", model)}>{model}</a>}
         {` · ${words.join(" · ")}`}
       </p>
       {reason === "" ? null : <p class="reason">{reason}</p>}
@@ -62,7 +62,9 @@ function Replica(
           </tr>
         </thead>
         <tbody>
-          {replica.shards.map((shard) => <Shard key={shard.id} shard={shard} mayRead={mayRead} />)}
+          {replica.shards.map((shard) => (
+            <Shard key={shard.id} shard={shard} mayRead={mayRead && attached === undefined} />
+          ))}
         </tbody>
       </table>
       <div class="buttons">

@@ -1,14 +1,15 @@
 /** What operators see of the world, cut down to what the console shows. Pure. */
 import { LinkLayer } from "@heddle/proto/gen/types";
 import { settled, unheard } from "../../core/facts/settled.ts";
+import { viewEveryNode, viewEveryReplica } from "../../core/views/attached.ts";
 import { viewDecisions } from "../../core/views/decisions.ts";
 import { viewModels } from "../../core/views/models.ts";
-import { viewNodes } from "../../core/views/nodes.ts";
-import { replicaWord, viewReplicas } from "../../core/views/replicas.ts";
+import { replicaWord } from "../../core/views/replicas.ts";
 import { viewRouters } from "../../core/views/routers.ts";
-import type { ModelView, NodeView, ReplicaView } from "../../core/views.ts";
+import type { AttachedView, ModelView, NodeView, ReplicaView } from "../../core/views.ts";
 import type { World } from "../../core/world.ts";
 import type {
+  AttachedItem,
   DecisionItem,
   GpuItem,
   HcaItem,
@@ -39,7 +40,7 @@ export function standbyItem(standing: string): StatusItem {
 }
 
 export function nodeItems(world: World, now: number): Map<string, NodeItem> {
-  return new Map(viewNodes(world, now).map((view) => [view.name, nodeItem(view, now)]));
+  return new Map(viewEveryNode(world, now).map((view) => [view.name, nodeItem(view, now)]));
 }
 
 export function modelItems(world: World, now: number): Map<string, ModelItem> {
@@ -49,7 +50,9 @@ export function modelItems(world: World, now: number): Map<string, ModelItem> {
 }
 
 export function replicaItems(world: World, now: number): Map<string, ReplicaItem> {
-  return new Map(viewReplicas(world, now).map((view) => [view.replicaId, replicaItem(view, now)]));
+  return new Map(
+    viewEveryReplica(world, now).map((view) => [view.replicaId, replicaItem(view, now)]),
+  );
 }
 
 export function routerItems(world: World, now: number): Map<string, RouterItem> {
@@ -81,7 +84,7 @@ function nodeItem(view: NodeView, now: number): NodeItem {
     state: view.state,
     address: view.address,
     agentVersion: view.agentVersion,
-    known: inventory !== undefined,
+    known: inventory !== undefined || view.attached !== undefined,
     // Of a node that is heard it would change all the time and say nothing.
     ...(heard || lastSeenMs === undefined ? {} : { seenAt: Math.round(now - lastSeenMs) }),
     cordoned: view.cordoned,
@@ -89,7 +92,21 @@ function nodeItem(view: NodeView, now: number): NodeItem {
     decidedBy: view.decidedBy,
     decisionReason: view.decisionReason,
     replicaIds: view.replicaIds,
+    ...attachedPart(view.attached),
     ...hardwareOf(inventory),
+  };
+}
+
+/** The lease is left out: it would change with every look, and says nothing while it holds. */
+function attachedPart(view: AttachedView | undefined): { readonly attached?: AttachedItem } {
+  if (view === undefined) return {};
+  const { state, provider, hostId, cards, nvlinks } = view;
+  return {
+    attached: {
+      ...{ state, provider, hostId },
+      ...(cards === undefined ? {} : { cards }),
+      ...(nvlinks === undefined ? {} : { nvlinks: { up: nvlinks.up, expected: nvlinks.expected } }),
+    },
   };
 }
 
@@ -180,6 +197,7 @@ function replicaItem(view: ReplicaView, now: number): ReplicaItem {
     engine: view.engine,
     fabric: view.fabric,
     since: Math.round(now - view.inStateMs),
+    ...attachedPart(view.attached),
     ...(view.inFlight === undefined ? {} : { inFlight: view.inFlight }),
     shards: view.shards.map((shard) => ({
       id: shard.shardId,

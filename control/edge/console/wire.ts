@@ -78,6 +78,17 @@ export interface HcaItem {
   readonly problems: readonly ProblemItem[];
 }
 
+/** What something else started: its agent says that it is there, and control decides nothing about it. */
+export interface AttachedItem {
+  readonly state: string;
+  /** Empty: nobody said. */
+  readonly provider: string;
+  readonly hostId: string;
+  /** Absent: unknown. */
+  readonly cards?: number;
+  readonly nvlinks?: { readonly up: number; readonly expected: number };
+}
+
 export interface NodeItem {
   readonly state: string;
   readonly address: string;
@@ -107,6 +118,8 @@ export interface NodeItem {
   /** Of the node itself and of its engines. */
   readonly problems: readonly ProblemItem[];
   readonly replicaIds: readonly string[];
+  /** Absent of a node of Heddle's. */
+  readonly attached?: AttachedItem;
 }
 
 export interface ModelItem {
@@ -154,6 +167,8 @@ export interface ReplicaItem {
   readonly since: number;
   readonly inFlight?: number;
   readonly shards: readonly ShardItem[];
+  /** Absent of what Heddle started. */
+  readonly attached?: AttachedItem;
 }
 
 export interface RouterItem {
