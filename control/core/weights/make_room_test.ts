@@ -177,6 +177,20 @@ Deno.test("userOf() names the shard that runs from a folder", () => {
   equal(userOf(world, node, "another"), undefined);
 });
 
+Deno.test("userOf() takes a folder that its node has not told of for what a shard fetches there", () => {
+  const before = leaving();
+  const [replica] = before.replicas.values();
+  const node = replica?.shards[0]?.node ?? "";
+  const folder = folderOf({ source: "hf://org/old" });
+  const there = before.nodes.get(node);
+  ok(there !== undefined);
+  const fetching = weightsOf({ source: "hf://org/old", state: "fetching" });
+  const inventory = { ...there.inventory, weights: { weights: [fetching] } };
+  const world = { ...before, nodes: new Map([[node, { ...there, inventory }]]) };
+  equal(userOf(world, node, folder), replica?.shards[0]?.id);
+  equal(userOf(world, node, `.partial-${folderOf({ source: "hf://org/left" })}`), undefined);
+});
+
 Deno.test("weightsToRemove() decides nothing before control has settled", () => {
   const world = worldOf([KEPT], { n1: { freeGib: 1, has: [{ source: "hf://org/old" }] } });
   deepEqual(

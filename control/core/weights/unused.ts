@@ -56,21 +56,32 @@ export function unusedNow(world: World, before: UnusedByFolder, now: EpochMs): U
   return found;
 }
 
-/** Who uses a folder of a node, in words; undefined: nobody that control knows of. */
+/**
+ * Who uses a folder of a node, in words; undefined: nobody that control knows of. One that the node has
+ * not told of may be what a shard there has fetched a moment ago.
+ */
 export function userOf(world: World, node: NodeId, folder: string): string | undefined {
-  const weights = world.nodes.get(node)?.inventory.weights?.weights
-    .find((each) => each.folder === folder);
-  const key = weights === undefined ? undefined : keyOf(weights);
+  const told = world.nodes.get(node)?.inventory.weights?.weights ?? [];
+  const weights = told.find((each) => each.folder === folder);
+  const whole = new Set(told.filter((each) => stateOf(each) === "ready").map(keyOf));
+  const may = (want: string) =>
+    weights === undefined
+      ? !folder.startsWith(UNFINISHED) && !whole.has(want)
+      : want === keyOf(weights);
   for (const replica of world.replicas.values()) {
     for (const shard of replica.shards) {
       if (shard.node !== node || ended(shard)) continue;
       const { weights: want } = shard.spec;
-      const wants = want !== undefined && keyText(want) === key;
-      if (wants || words(shard).includes(folder)) return shard.id;
+      if ((want !== undefined && may(keyText(want))) || words(shard).includes(folder)) {
+        return shard.id;
+      }
     }
   }
   return undefined;
 }
+
+/** So begin the names of what a node has not fetched to the end; what it uses of it, it tells of. */
+const UNFINISHED = ".";
 
 interface Asked {
   readonly wants: ReadonlySet<string>;
