@@ -61,6 +61,20 @@ const edit = fc.oneof(
   fc.tuple(key, fc.jsonValue()).map(([name, value]) => set(name, JSON.stringify(value))),
 );
 
+/**
+ * The JSON of each member. Not by JSON.parse: V8 15.0 may take a key with an escape for another one
+ * that it has seen in an object of the same shape, as in `{"a":1,"\\\\":2}` and then `{"a":1,"\\"":2}`.
+ */
+function textsOf(text: string): ReadonlyMap<string, string> {
+  const bytes = new TextEncoder().encode(text);
+  const object = scanObject(bytes);
+  if (object.kind === "invalid") throw new Error(object.detail);
+  return new Map(object.members.map(({ key, valueStart, valueEnd }) => [
+    key,
+    new TextDecoder().decode(bytes.subarray(valueStart, valueEnd)),
+  ]));
+}
+
 Deno.test("property: splice() does to the text what its edits do to the object", () => {
   fc.assert(
     fc.property(
@@ -72,13 +86,16 @@ Deno.test("property: splice() does to the text what its edits do to the object",
             `${ws}${JSON.stringify(name)}${ws}:${ws}${JSON.stringify(value)}${ws}`
           ).join(",")
         }}`;
-        const want = new Map(Object.entries(JSON.parse(text)));
+        const want = new Map<string, string>(
+          members.map(([name, value]) => [name, JSON.stringify(value)]),
+        );
         for (const change of edits) {
           if (change.kind === "remove") want.delete(change.key);
-          else want.set(change.key, JSON.parse(change.json));
+          else want.set(change.key, change.json);
         }
         const result = spliced(text, ...edits);
-        assert.deepEqual(new Map(Object.entries(JSON.parse(result))), want);
+        assert.doesNotThrow(() => JSON.parse(result), result);
+        assert.deepEqual(textsOf(result), want);
         // What no edit names is there as it was, spacing included.
         const named = new Set(edits.map((change) => change.key));
         for (const [name, value, ws] of members) {
