@@ -125,7 +125,7 @@ const jsonText = fc.tuple(fc.jsonValue(), fc.constantFrom(undefined, 1, "\t")).m
   [value, indent],
 ) => JSON.stringify(value, null, indent));
 
-Deno.test("property: scanObject() sees what JSON.parse sees", () => {
+Deno.test("property: scanObject() sees every member with its text", () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.string({ unit: "grapheme" }), jsonText, spaces), { maxLength: 8 }),
@@ -144,10 +144,13 @@ Deno.test("property: scanObject() sees what JSON.parse sees", () => {
           return;
         }
         assert.ok(object.kind === "object");
-        const seen = new Map(
-          object.members.map((member) => [member.key, memberValue(bytes, member)]),
-        );
-        assert.deepEqual(seen, new Map(Object.entries(JSON.parse(text))));
+        assert.doesNotThrow(() => JSON.parse(text));
+        // Not by JSON.parse: V8 15.0 may take a key with an escape for another that it has seen.
+        const seen = object.members.map(({ key, valueStart, valueEnd }) => [
+          key,
+          new TextDecoder().decode(bytes.subarray(valueStart, valueEnd)),
+        ]);
+        assert.deepEqual(seen, members.map(([key, json]) => [key, json]));
       },
     ),
     { numRuns: 2_000 },
