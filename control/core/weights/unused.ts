@@ -72,9 +72,8 @@ export function userOf(world: World, node: NodeId, folder: string): string | und
     for (const shard of replica.shards) {
       if (shard.node !== node || ended(shard)) continue;
       const { weights: want } = shard.spec;
-      if ((want !== undefined && may(keyText(want))) || words(shard).includes(folder)) {
-        return shard.id;
-      }
+      const wants = want !== undefined && may(keyText(want));
+      if (wants || words(shard).includes(folder)) return shard.id;
     }
   }
   return undefined;
