@@ -71,12 +71,17 @@ async function remove(
   { world, requests, record, now }: WeightsRpcOptions,
   { node, folder, by }: { readonly node: string; readonly folder: string; readonly by: string },
 ): Promise<bigint> {
-  demandConnected(world(), "remove weights", node);
+  const { inventory } = demandConnected(world(), "remove weights", node);
   const user = userOf(world(), node, folder);
   if (user !== undefined) {
+    const told = inventory.weights?.weights.some((each) => each.folder === folder) ?? false;
+    const why = told
+      ? `shard ${user} uses it: stop it first`
+      : `the node has told of no such folder, and shard ${user} may use it: stop it first, or ` +
+        "try again once heddle weights list shows what it fetched";
     throw new HeddleError(
       "failed_precondition",
-      `Cannot remove ${folder} on node "${node}": shard ${user} uses it: stop it first (in_use)`,
+      `Cannot remove ${folder} on node "${node}": ${why} (in_use)`,
     );
   }
   const freed = await removeOn(requests, node, folder);
