@@ -271,9 +271,12 @@ function demandKeys(bound: Address, { keys }: Settings): void {
   );
 }
 
-async function loadKeyring({ keys }: Settings, { book, trust }: Tenancy): Promise<Keyring> {
+async function loadKeyring(
+  { keys, cors }: Settings,
+  { book, trust }: Tenancy,
+): Promise<Keyring> {
   if (keys.file !== undefined) return await readKeyring(keys.file);
-  return keys.policy === "control" ? bookKeyring(book, trust) : openKeyring(book, trust);
+  return keys.policy === "control" ? bookKeyring(book, trust) : openKeyring(book, trust, cors);
 }
 
 function present({ endpoints, queue, pool, link, cached, tenancy }: Core): Present {

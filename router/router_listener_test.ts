@@ -162,3 +162,47 @@ Deno.test("a body that nobody wants does not stop its connection, and is not rea
   const tooMuch = await statusesAfter(port, new Uint8Array(40_000_000));
   equal(tooMuch.includes("200"), false);
 });
+
+Deno.test("without keys a web page gets nothing done blindly, unless its origin is listed", async () => {
+  await using engine = await startEngine(HEALTHY);
+  const config = { endpoints: endpointsAt(engine.url), cors: { origins: ["https://app.example"] } };
+  await using router = await runRouter(config);
+  // What a page can have any browser send without a preflight.
+  const blindly = async (path: string, headers: Record<string, string>, body: BodyInit) => {
+    const response = await fetch(router.url + path, { method: "POST", headers, body });
+    return `${response.status} ${await response.text()}`;
+  };
+  const text = { "content-type": "text/plain" };
+  const chat = JSON.stringify(CHAT);
+  const form = new FormData();
+  form.append("model", "m");
+  form.append("file", new Blob(["sound"]), "a.wav");
+  for (
+    const refused of [
+      await blindly("/v1/chat/completions", { ...text, origin: "https://evil.example" }, chat),
+      await blindly("/v1/chat/completions", { ...text, origin: "null" }, chat),
+      await blindly("/v1/messages", { ...text, "sec-fetch-site": "cross-site" }, chat),
+      await blindly("/v1/audio/transcriptions", { origin: "https://evil.example" }, form),
+    ]
+  ) match(refused, /^403 .*cors\.origins/);
+  equal(engine.calls.length, 0);
+  equal((await router.record(1)).outcome, "origin_not_allowed");
+  for (const path of ["/v1/models", "/v1/models/m", "/v1/keys/self"]) {
+    const response = await fetch(router.url + path, {
+      headers: { origin: "https://evil.example" },
+    });
+    equal(response.status, 403, path);
+    await response.body?.cancel();
+  }
+  const health = await fetch(`${router.url}/health`, {
+    headers: { "sec-fetch-site": "cross-site" },
+  });
+  equal(await health.text(), "ok\n");
+
+  const own = new URL(router.url).origin;
+  for (
+    const headers of [{ ...text, origin: "https://app.example" }, { ...text, origin: own }, text]
+  ) {
+    match(await blindly("/v1/chat/completions", headers, chat), /^200 /);
+  }
+});

@@ -13,6 +13,8 @@ export type RefusalReason =
   | "two_credentials"
   /** The key may not be used from where the request came. */
   | "address_not_allowed"
+  /** No key is wanted, and a web page that nobody allowed has sent the request. */
+  | "origin_not_allowed"
   /** The key may not use the path. */
   | "path_not_allowed"
   /** The key may not use the model. */

@@ -7,6 +7,8 @@ import { createHash } from "node:crypto";
 import { isApiKey } from "@heddle/common/api_key";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { ANONYMOUS, type Caller, plainCaller } from "../../core/request/caller.ts";
+import type { CorsPolicy } from "../../core/policy/cors.ts";
+import { foreignPage } from "../../core/policy/web_page.ts";
 import { findCredential, type RequestHeaders } from "../../core/request/credential.ts";
 import { next, refuse, type Step } from "../../core/request/outcome.ts";
 import { authorise, type Whereabouts } from "../../core/tenancy/authorise.ts";
@@ -28,6 +30,9 @@ export interface BookTrust {
 
 /** Longest key that is hashed; nobody's real key is longer. */
 const KEY_CHARS_MAX = 512;
+
+/** Longest origin that is repeated; host names end at 253. */
+const ORIGIN_CHARS_MAX = 300;
 
 const UNKNOWN = refuse({
   reason: "unauthenticated",
@@ -71,18 +76,30 @@ export function bookKeyring(book: Book, trust: BookTrust): Keyring {
 }
 
 /**
- * Wants no key. One of Heddle's own form is looked at all the same, so that its holder meets the
- * limits that it has; anything else that clients send for want of a key is not.
+ * Wants no key, and so takes nothing from web pages but those that `cors` allows. A key of Heddle's
+ * own form is looked at all the same, so that its holder meets the limits that it has; anything else
+ * that clients send for want of a key is not.
  */
-export function openKeyring(book: Book, trust: BookTrust): Keyring {
+export function openKeyring(book: Book, trust: BookTrust, cors: CorsPolicy): Keyring {
   return {
     authenticate(headers, from) {
       const credential = findCredential(headers);
       if (credential.kind === "conflict") return CONFLICT;
-      if (credential.kind === "none" || !isApiKey(credential.key)) return next(ANONYMOUS);
+      if (credential.kind === "none" || !isApiKey(credential.key)) {
+        const page = foreignPage(cors, headers);
+        return page === undefined ? next(ANONYMOUS) : originNotAllowed(page);
+      }
       return authorised(lookUp(book, trust, credential.key), from);
     },
   };
+}
+
+function originNotAllowed(page: string): Step<Caller> {
+  return refuse({
+    reason: "origin_not_allowed",
+    message: `No key is wanted here, so web pages (this one: ${page.slice(0, ORIGIN_CHARS_MAX)}) ` +
+      "may not use the API unless cors.origins in router.yaml lists their origin",
+  });
 }
 
 function keyring(find: (key: string) => Step<Caller>): Keyring {

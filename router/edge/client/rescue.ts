@@ -31,6 +31,7 @@ const TOLD: Readonly<Record<RefusalReason, Told>> = {
   unauthenticated: { status: 401, type: "authentication_error", code: "invalid_api_key" },
   two_credentials: { status: 400, type: REQUEST },
   address_not_allowed: { status: 401, type: "authentication_error" },
+  origin_not_allowed: { status: 403, type: PERMISSION },
   path_not_allowed: { status: 403, type: PERMISSION },
   model_not_allowed: { status: 403, type: PERMISSION },
   read_only: { status: 403, type: PERMISSION },
