@@ -70,9 +70,10 @@ export class Permanence {
     }
   }
 
-  /** An operator gave the node up. */
+  /** An operator gave the node up: when it is back, control has never seen it. */
   forgotten(node: NodeId): void {
     this.#nodes.delete(node);
+    this.#failed = this.#failed.filter((each) => each.node !== node);
   }
 
   /** What failed may be what was mended, where any profile of a model needs another engine. */
