@@ -140,6 +140,18 @@ Deno.test("matters() is true for what a node says of itself while a start there 
   equal(matters(waits, beat("n1", hardware()), T0), true);
 });
 
+Deno.test("observe() forgets with a node what failed there for good, and nothing else", () => {
+  const at = (node: string) => ({ profile: "p", node, circumstance: "c", message: "no driver" });
+  const everywhere = { profile: "q", circumstance: "c", message: "no such quantisation" };
+  const world = {
+    ...worldWith([modelOf({ name: "m" })], { n2: {} }),
+    models: new Map([["m", { failedStarts: 1, blocked: [at("n1"), at("n2"), everywhere] }]]),
+  };
+  const known = { ...world, knownNodes: new Set(["n1", "n2"]) };
+  const { models } = observe(known, { kind: "forget_node", node: "n1", by: "ops" }, T0);
+  deepEqual(models.get("m")?.blocked, [at("n2"), everywhere]);
+});
+
 Deno.test("observe() starts nothing from a router's count of requests for a model that sleeps", () => {
   const report = (requests: number) => ({
     kind: "router_report" as const,

@@ -4,7 +4,7 @@ import { NODE_FORGOTTEN } from "../facts/replica_judgement.ts";
 import { unheard } from "../facts/settled.ts";
 import type { EpochMs } from "../ids.ts";
 import { withoutEntry, withoutMember } from "./layered_map.ts";
-import type { Decisions, Replica, World } from "../world.ts";
+import type { Decisions, ModelRecord, Replica, World } from "../world.ts";
 import { cleared } from "./catalog.ts";
 import { goneStatus } from "./command_result.ts";
 
@@ -109,7 +109,16 @@ function forgetNode(world: World, name: string, now: EpochMs): World {
     !replica.shards.every((shard) => shard.node === name)
   ).map(([id, replica]) => [id, withoutNode(replica, name, now)] as const);
   const without = decided(decided(world, "nodes", name, undefined), "labels", name, undefined);
-  return { ...without, knownNodes, nodes, replicas: new Map(kept) };
+  const models = new Map(
+    [...world.models].map(([model, record]) => [model, withoutFailures(record, name)]),
+  );
+  return { ...without, knownNodes, nodes, models, replicas: new Map(kept) };
+}
+
+/** What failed for good there is forgotten with the node: when it is back, it is tried. */
+function withoutFailures(record: ModelRecord, node: string): ModelRecord {
+  const blocked = record.blocked.filter((each) => each.node !== node);
+  return blocked.length === record.blocked.length ? record : { ...record, blocked };
 }
 
 function withoutNode(replica: Replica, name: string, now: EpochMs): Replica {
