@@ -121,8 +121,13 @@ Deno.test("plan: a person hears what is waited for, a pipe gets the plan alone",
     const args = ["plan", "-"];
     const text = "No change against revision 4\n2 replicas go on as they are\n";
     const wait = "Control looks ahead; on a large fleet that takes up to two minutes\n";
-    deepEqual(await run(args, { terminal: true }), { out: text, err: wait, failed: false });
-    deepEqual(await run(args), { out: text, err: "", failed: false });
+    deepEqual(await run(args, { terminal: true }), {
+      out: text,
+      err: wait,
+      failed: false,
+      code: 0,
+    });
+    deepEqual(await run(args), { out: text, err: "", failed: false, code: 0 });
   });
 });
 

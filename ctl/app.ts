@@ -1,5 +1,13 @@
 /** The tree of commands: nouns in the plural with their verbs, and short forms of the daily ones. */
-import { buildApplication, buildRouteMap, text_en } from "@stricli/core";
+import {
+  type ArgumentParseError,
+  ArgumentScannerError,
+  buildApplication,
+  buildRouteMap,
+  ExitCode,
+  formatMessageForArgumentScannerError,
+  text_en,
+} from "@stricli/core";
 import { errorText } from "@heddle/proto/error";
 import { VERSION } from "@heddle/common/version";
 import { createJoinToken } from "./commands/attach/join_token.ts";
@@ -122,8 +130,29 @@ export const app = buildApplication(root, {
   versionInfo: { currentVersion: VERSION },
   scanner: { caseStyle: "allow-kebab-for-camel" },
   documentation: { caseStyle: "convert-camel-to-kebab" },
+  // What a command finds wrong with its own arguments is called wrongly too.
+  determineExitCode: (error) =>
+    error instanceof SyntaxError ? ExitCode.InvalidArgument : ExitCode.CommandRunError,
   localization: {
     // The library would print the stack of what a command throws; operators get the sentence.
-    loadText: () => ({ ...text_en, exceptionWhileRunningCommand: errorText }),
+    loadText: () => ({
+      ...text_en,
+      exceptionWhileRunningCommand: errorText,
+      exceptionWhileParsingArguments: wrongArgument,
+    }),
   },
 });
+
+/** What is wrong with the command line. What a value is, is said once. */
+function wrongArgument(error: unknown): string {
+  if (!(error instanceof ArgumentScannerError)) return errorText(error);
+  return formatMessageForArgumentScannerError(error, {
+    ArgumentParseError(
+      { externalFlagNameOrPlaceholder: name, input, exception }: ArgumentParseError,
+    ) {
+      const why = exception instanceof Error ? exception.message : String(exception);
+      const told = input.split(",").some((part) => why.includes(`"${part.trim()}"`));
+      return `Wrong value for ${name}: ${told ? why : `${why}, it is "${input}"`}`;
+    },
+  });
+}

@@ -242,7 +242,7 @@ Deno.test("apply: says the revision, that nothing changed, or why it waits and h
   const answer = create(ApplyCatalogResponseSchema, { applied: true, revision: 7n });
   equal(
     applied(answer, { file: "c.yaml", before: 6n }),
-    "Applied as revision 7; watch it with: models\n",
+    "Applied as revision 7; watch it with: heddle models\n",
   );
   equal(
     applied(answer, { file: "c.yaml", before: 7n }),

@@ -75,7 +75,7 @@ Deno.test("drain: says where each replica goes and which model is left with none
     match(nobody.err, /Not done: Drain node a\? giant goes to 0 replicas.* say --yes\n$/);
     equal(drained.length, 0);
     const done = await run(["drain", "a"], { ask: ask(true) });
-    equal(done.out, "a is draining, 1 replica there; watch it with: nodes\n");
+    equal(done.out, "a is draining, 1 replica there; watch it with: heddle nodes\n");
     equal((await run(["drain", "a", "--yes"])).err, "");
     equal(drained.join(), "a,a");
   });

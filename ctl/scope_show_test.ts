@@ -92,7 +92,7 @@ Keys:        2
 Own limits:  none
 Created:     2027-01-03 18:13Z by ann
 
-Nothing limits acme/research. Set a limit with: limits set acme/research --rpm 60; --help has the others
+Nothing limits acme/research. Set a limit with: heddle limits set acme/research --rpm 60; --help has the others
 `,
     );
     equal(
@@ -127,7 +127,7 @@ Deno.test("orgs show: for machines, and for who takes one kind for another", asy
     equal(csv.split("\r\n").length, 4);
     const other = await run(["teams", "show", "acme"]);
     deepEqual([other.out, other.failed], ["", true]);
-    match(other.err, /"acme" is an organisation, not a team\. Show it with: orgs show acme/);
+    match(other.err, /"acme" is an organisation, not a team\. Show it with: heddle orgs show acme/);
     const none = await run(["orgs", "show", "nobody"]);
     deepEqual([none.out, none.failed], ["", true]);
     match(none.err, /no "nobody"/);

@@ -23,7 +23,7 @@ export interface Listing<Row> {
   /** Plain data for json, yaml and csv. */
   readonly record: (row: Row) => Readonly<Record<string, unknown>>;
   /** The records' names, for the first line of CSV without a record. */
-  readonly fields?: readonly string[];
+  readonly fields: readonly string[];
   /** Said when there are no rows, and what to do then: on standard error in a pipe. */
   readonly empty: string;
   /** Lines for people, below a table; empty when there is nothing to say. */
@@ -84,7 +84,7 @@ export function visible(text: string): string {
 
 function formatCsv(
   records: readonly Readonly<Record<string, unknown>>[],
-  fields: readonly string[] = [],
+  fields: readonly string[],
 ): string {
   const [first] = records;
   const names = first === undefined ? fields : Object.keys(first);

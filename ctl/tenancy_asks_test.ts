@@ -82,7 +82,7 @@ for (const [line, question, does] of ASKING) {
 
 Deno.test("delete and show refuse a scope of another kind", async () => {
   await withTenancy(async (run, done) => {
-    const wrong = '"acme" is an organisation, not a project. Show it with: orgs show acme\n';
+    const wrong = '"acme" is an organisation, not a project. Show it with: heddle orgs show acme\n';
     equal((await run(["projects", "delete", "acme", "--yes"])).err, wrong);
     equal((await run(["projects", "show", "acme"])).err, wrong);
     deepEqual(done, []);
@@ -92,11 +92,20 @@ Deno.test("delete and show refuse a scope of another kind", async () => {
 Deno.test("empty lists say so in a sentence with the next step, in a pipe on standard error", async () => {
   await withTenancy(async (run) => {
     const lines = [
-      ["limits show acme", /^Nothing limits acme\. Set a limit with: limits set acme --rpm 60/],
-      ["keys list", /^No key yet\. Make one with: keys create NAME --project org\/project\n$/],
-      ["projects list", /^No project yet\. Create one with: projects create org/],
-      ["usage", /^Nothing was used in that time\. Look further back with: usage --since 30d\n$/],
-      ["prices list", /^No price is set: .* Set one with: prices set MODEL --request 2\n$/],
+      [
+        "limits show acme",
+        /^Nothing limits acme\. Set a limit with: heddle limits set acme --rpm 60/,
+      ],
+      [
+        "keys list",
+        /^No key yet\. Make one with: heddle keys create NAME --project org\/project\n$/,
+      ],
+      ["projects list", /^No project yet\. Create one with: heddle projects create org/],
+      [
+        "usage",
+        /^Nothing was used in that time\. Look further back with: heddle usage --since 30d\n$/,
+      ],
+      ["prices list", /^No price is set: .* Set one with: heddle prices set MODEL --request 2\n$/],
     ] as const;
     for (const [line, words] of lines) {
       const args = line.split(" ");

@@ -132,7 +132,7 @@ Deno.test("projects: with what limits them, and how to make the first", () => {
   );
   equal(
     textOf(scopeListing([], words)),
-    "No project yet. Create one with: projects create org/project\n",
+    "No project yet. Create one with: heddle projects create org/project\n",
   );
 });
 
@@ -203,6 +203,6 @@ Deno.test("usage: a column for each thing that is told apart, in every form", ()
   equal(textOf(usageListing([row], ["key"]), "yaml").startsWith("- key_id: key_1\n"), true);
   equal(
     textOf(usageListing([], ["key"])),
-    "Nothing was used in that time. Look further back with: usage --since 30d\n",
+    "Nothing was used in that time. Look further back with: heddle usage --since 30d\n",
   );
 });

@@ -5,7 +5,7 @@ import {
   type NodeGain,
   type ProfileCapacity,
 } from "@heddle/proto/gen/capacity";
-import { toRecord } from "../record.ts";
+import { fieldsOf, toRecord } from "../record.ts";
 import { plural } from "../status/plural.ts";
 import { type Listing, visible } from "../table.ts";
 import { carriedWords, measuredHow, rateWords } from "./measurement_words.ts";
@@ -15,6 +15,7 @@ export function capacityListing(models: readonly ModelCapacity[]): Listing<Model
     rows: models,
     empty: "The catalog has no models",
     record: (model) => toRecord(ModelCapacitySchema, model),
+    fields: fieldsOf(ModelCapacitySchema),
     columns: [
       { title: "MODEL", cell: ({ model }) => model },
       { title: "SHAPE", cell: ({ shape }) => shape },

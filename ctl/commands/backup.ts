@@ -26,7 +26,7 @@ export const backup = buildCommand({
     if (this.io.terminal) {
       throw new HeddleError(
         "invalid_input",
-        "Cannot write a backup to a terminal: use backup > FILE",
+        "Cannot write a backup to a terminal: use heddle backup > FILE",
       );
     }
     let bytes = 0;

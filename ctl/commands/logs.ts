@@ -147,7 +147,7 @@ function sourceOf(
   if (isNode) return { case: "node", value: name };
   throw new HeddleError(
     "not_found",
-    `No replica, shard or node is named "${name}": see replicas and nodes`,
+    `No replica, shard or node is named "${name}": see heddle replicas and heddle nodes`,
   );
 }
 
@@ -162,7 +162,7 @@ function harmless(text: string): string {
 function parseTail(text: string): number {
   const lines = Number(text);
   if (!Number.isInteger(lines) || lines < 0 || lines > TAIL_LINES_MAX) {
-    throw new HeddleError("invalid_input", `want a whole number from 0 to ${TAIL_LINES_MAX}`);
+    throw new SyntaxError(`want a whole number from 0 to ${TAIL_LINES_MAX}`);
   }
   return lines;
 }

@@ -1,10 +1,10 @@
 /** `ctl status`: one screen that says whether the fleet is well, what is not, and what to do. */
 import { buildCommand } from "@stricli/core";
-import { stringify } from "yaml";
 import type { GetVersionResponse } from "@heddle/proto/gen/admin";
 
 import { withTransport } from "../client.ts";
 import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import { SCREEN_FLAGS, type ScreenFlags, screenForm, writeScreen } from "../live/screen.ts";
 import type { Concern } from "../status/concern.ts";
 import { fetchFleet, type FleetStatus, statusOf } from "../status/fleet_status.ts";
 import { plural } from "../status/plural.ts";
@@ -14,9 +14,7 @@ import { show } from "../watch.ts";
 /** So that it stays one screen; the lists have the rest. */
 const CONCERNS_SHOWN = 12;
 
-interface StatusFlags extends CommonFlags {
-  readonly output?: "text" | "json" | "yaml";
-  readonly json: boolean;
+interface StatusFlags extends CommonFlags, ScreenFlags {
   readonly watch: boolean;
 }
 
@@ -25,27 +23,20 @@ export const status = buildCommand({
   parameters: {
     flags: {
       ...COMMON_FLAGS,
-      output: {
-        kind: "enum",
-        values: ["text", "json", "yaml"],
-        optional: true,
-        brief: "Form of the output",
-      },
-      json: { kind: "boolean", default: false, brief: "The same as --output json" },
+      ...SCREEN_FLAGS,
       watch: { kind: "boolean", default: false, brief: "Show it anew every 2 s, until Ctrl-C" },
     },
     aliases: { o: "output", w: "watch" },
   },
   async func(this: CtlContext, flags: StatusFlags) {
-    const output = flags.json ? "json" : flags.output ?? "text";
     await show(this, flags, async () => {
       const fleet = await withTransport(await this.loadContext(flags), fetchFleet);
       const found = statusOf(fleet);
-      return ({ out }) => {
-        if (output === "json") out(`${JSON.stringify(recordOf(fleet.version, found), null, 2)}\n`);
-        else if (output === "yaml") out(stringify(recordOf(fleet.version, found)));
-        else out(formatStatus(fleet.version, found));
-      };
+      return (io) =>
+        writeScreen(io, screenForm(flags), {
+          text: () => formatStatus(fleet.version, found),
+          record: () => recordOf(fleet.version, found),
+        });
     });
   },
 });

@@ -1,6 +1,6 @@
 /** What changed its state: as a list, and as lines that come one by one. */
 import { type FleetEvent, FleetEventSchema } from "@heddle/proto/gen/live";
-import { toRecord } from "../record.ts";
+import { fieldsOf, toRecord } from "../record.ts";
 import { type Listing, type Output, visible } from "../table.ts";
 import { formatTime } from "../time_text.ts";
 
@@ -9,6 +9,7 @@ export function eventListing(events: readonly FleetEvent[]): Listing<FleetEvent>
     rows: events,
     empty: "Nothing has changed its state since control began to lead",
     record: (event) => toRecord(FleetEventSchema, event),
+    fields: fieldsOf(FleetEventSchema),
     columns: [
       { title: "WHEN", cell: ({ atMs }) => formatTime(Number(atMs)) },
       { title: "WHAT", cell: ({ kind }) => kind },

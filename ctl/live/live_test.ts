@@ -163,3 +163,7 @@ Deno.test("top: machines get numbers, and null for what is not known", () => {
   deepEqual(nodes.map(({ gpu_percent }) => gpu_percent), [97, null]);
   deepEqual(replicas.map(({ in_flight }) => in_flight), [null, 9]);
 });
+
+Deno.test("events: CSV without an event has its heads all the same", () => {
+  equal(everyForm(eventListing([])).csv, "number,at_ms,kind,subject,text,bad\r\n");
+});

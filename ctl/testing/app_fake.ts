@@ -9,6 +9,8 @@ export interface Ran {
   readonly out: string;
   readonly err: string;
   readonly failed: boolean;
+  /** As the library has it: `main.ts` makes its own of it. */
+  readonly code: number;
 }
 
 type Surroundings =
@@ -53,7 +55,8 @@ export async function runApp(args: readonly string[], around: Surroundings = {})
     fail: () => failed = true,
   };
   await run(app, args, context);
-  return { out, err, failed: failed || Number(process.exitCode ?? 0) !== 0 };
+  const code = Number(process.exitCode ?? 0);
+  return { out, err, failed: failed || code !== 0, code };
 }
 
 /** A control that answers as `routes` say, for as long as `use` runs. */

@@ -165,7 +165,7 @@ export function findKey(tenancy: Tenancy, action: string, name: string): string 
   if (id === undefined) {
     throw new HeddleError(
       "not_found",
-      `Cannot ${action}: there is no key "${short(name)}"; list them with: keys list`,
+      `Cannot ${action}: there is no key "${short(name)}"; list them with: heddle keys list`,
     );
   }
   if (found.length === 1) return id;

@@ -55,7 +55,7 @@ function failing(world: World, model: Model | undefined, now: EpochMs): readonly
   if (model === undefined || record === undefined) return [];
   const blocked = record.blocked.filter((each) => stillBlocked(world, model, each));
   const waitMs = (record.backoffUntil ?? 0) - now;
-  const retry = `at once with: models retry ${model.name}`;
+  const retry = `at once with: heddle models retry ${model.name}`;
   return [
     ...blocked.map((each) => {
       const where = each.node === undefined ? "" : ` on ${each.node}`;

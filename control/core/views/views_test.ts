@@ -173,7 +173,7 @@ Deno.test("explainModel() says why a model with room is not started, and what st
   sim.run(1_000);
   match(
     explainModel(sim.world, "m", sim.now).summary,
-    /^1 failed start, the next in \S+ or at once with: models retry m; the last: .*exited; 2\/2/,
+    /^1 failed start, the next in \S+ or at once with: heddle models retry m; the last: .*exited; 2\/2/,
   );
   sim.dispatch({ kind: "retry", model: "m", by: "ops" });
   match(explainModel(sim.world, "m", sim.now).summary, /^2\/2 nodes fit/);

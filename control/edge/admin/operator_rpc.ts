@@ -139,7 +139,7 @@ function replicaRpc({ by, loop }: OperatorRpcOptions) {
   const decide = async (event: Extract<OperatorEvent, { readonly replica: string }>) => {
     const { state, attached } = find(event.kind, event.replica);
     if (attached !== undefined) {
-      const instead = `take it from the routers with "drain ${event.replica}/0"`;
+      const instead = `take it from the routers with "heddle drain ${event.replica}/0"`;
       throw notOurs(event.kind, event.replica, instead);
     }
     if (state === "stopping") throw goesAlready(event.kind, event.replica);

@@ -112,6 +112,7 @@ function certificateListing(
       days_left: daysLeft(row),
     }),
     fields: ["role", "name", "serial", "issuer", "not_after", "days_left"],
-    empty: "No certificate was given out yet. Give one with: ca issue ROLE NAME, or ca sign FILE",
+    empty:
+      "No certificate was given out yet. Give one with: heddle ca issue ROLE NAME, or heddle ca sign FILE",
   };
 }

@@ -78,7 +78,7 @@ function struckListing(strikes: readonly StrikeView[]): Listing<StrikeView> {
   const at = ({ atMs }: StrikeView) => new Date(Number(atMs)).toISOString().slice(0, 19);
   return {
     rows: strikes,
-    empty: "Nothing was struck. What lets a certificate in no more: ca strike ROLE/NAME",
+    empty: "Nothing was struck. What lets a certificate in no more: heddle ca strike ROLE/NAME",
     record: (each) => ({
       struck: each.struck,
       by: each.by,

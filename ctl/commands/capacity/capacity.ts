@@ -11,7 +11,6 @@ import {
   outputOf,
   YES_FLAG,
 } from "../../command.ts";
-import { HeddleError } from "@heddle/proto/error";
 import { writeListing } from "../../table.ts";
 import { show } from "../../watch.ts";
 import { applyWeights, fetchCapacity } from "./apply_weights.ts";
@@ -61,7 +60,7 @@ export const capacity = buildCommand({
     const shape = shapeName(flags.shape);
     if (flags.apply) {
       if (model === undefined) {
-        throw new HeddleError("invalid_input", "--apply wants the model whose weights it sets");
+        throw new SyntaxError("--apply wants the model whose weights it sets");
       }
       await applyWeights(this, flags, { model, shape });
       return;

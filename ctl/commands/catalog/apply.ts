@@ -48,10 +48,10 @@ export function applied(
   if (answer.applied && revision === before) {
     return `Nothing changed: ${file} is what is acted on already, revision ${revision}\n`;
   }
-  if (answer.applied) return `Applied as revision ${revision}; watch it with: models\n`;
+  if (answer.applied) return `Applied as revision ${revision}; watch it with: heddle models\n`;
   throw new HeddleError(
     "failed_precondition",
-    `Not applied: ${answer.waitDetail}. Look at it with: plan ${file}. If that is what you want: ` +
-      `apply ${file} --yes`,
+    `Not applied: ${answer.waitDetail}. Look at it with: heddle plan ${file}. If that is what you want: ` +
+      `heddle apply ${file} --yes`,
   );
 }

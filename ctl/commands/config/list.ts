@@ -30,6 +30,7 @@ export function contextListing({ file, config }: CtlConfigFile): Listing<Context
     rows: config.contexts,
     // The schema wants one.
     empty: "There is none",
+    fields: ["name", "current", "url", "shows", "endpoint"],
     record: (context) => ({
       name: context.name,
       current: current(context),

@@ -1,20 +1,18 @@
 /** `ctl top`: what is going on, live, on one screen. */
 import { buildCommand } from "@stricli/core";
-import { stringify } from "yaml";
 import { AdminService } from "@heddle/proto/gen/admin";
 import { LiveService } from "@heddle/proto/gen/live";
 import { createClient } from "@connectrpc/connect";
 import { CALL_TIMEOUT_MS, withTransport } from "../../client.ts";
 import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
 import { formatTop, type Moment, topRecord } from "../../live/top_screen.ts";
+import { SCREEN_FLAGS, type ScreenFlags, screenForm, writeScreen } from "../../live/screen.ts";
 import { show } from "../../watch.ts";
 
 /** Where nobody says how high the screen is. */
 const LINES = 40;
 
-interface TopFlags extends CommonFlags {
-  readonly output?: "text" | "json" | "yaml";
-  readonly json: boolean;
+interface TopFlags extends CommonFlags, ScreenFlags {
   readonly once: boolean;
 }
 
@@ -26,27 +24,21 @@ export const top = buildCommand({
   parameters: {
     flags: {
       ...COMMON_FLAGS,
-      output: {
-        kind: "enum",
-        values: ["text", "json", "yaml"],
-        optional: true,
-        brief: "Form of the output",
-      },
-      json: { kind: "boolean", default: false, brief: "The same as --output json" },
+      ...SCREEN_FLAGS,
       once: { kind: "boolean", default: false, brief: "Show it once, and end" },
     },
     aliases: { o: "output" },
   },
   async func(this: CtlContext, flags: TopFlags) {
-    const output = flags.json ? "json" : flags.output ?? "text";
+    const output = screenForm(flags);
     const watch = this.io.terminal && !flags.once && output === "text";
     await show(this, { watch }, async () => {
       const moment = await momentOf(this, flags);
-      return ({ out }) => {
-        if (output === "json") out(`${JSON.stringify(topRecord(moment), null, 2)}\n`);
-        else if (output === "yaml") out(stringify(topRecord(moment)));
-        else out(formatTop(moment, this.io.lines?.() ?? LINES));
-      };
+      return (io) =>
+        writeScreen(io, output, {
+          text: () => formatTop(moment, this.io.lines?.() ?? LINES),
+          record: () => topRecord(moment),
+        });
     });
   },
 });

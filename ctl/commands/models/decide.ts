@@ -30,7 +30,7 @@ export const pause = buildCommand({
       flags,
       (client) => client.pauseModel(request, { timeoutMs: CALL_TIMEOUT_MS }),
     );
-    this.io.out(`${decided(answer.model, model)}; undo with: models resume ${model}\n`);
+    this.io.out(`${decided(answer.model, model)}; undo with: heddle models resume ${model}\n`);
   },
 });
 
@@ -61,7 +61,7 @@ export const retry = buildCommand({
       flags,
       (client) => client.retryModel({ model }, { timeoutMs: CALL_TIMEOUT_MS }),
     );
-    this.io.out(`${decided(answer.model, model)}; watch it with: explain ${model}\n`);
+    this.io.out(`${decided(answer.model, model)}; watch it with: heddle explain ${model}\n`);
   },
 });
 

@@ -17,7 +17,8 @@ export const listModels = listCommand(
 export function modelListing(models: readonly ModelView[]): Listing<ModelView> {
   return {
     rows: models,
-    empty: "The catalog has no models. Act on one that has with: apply FILE, see docs/catalog.md",
+    empty:
+      "The catalog has no models. Act on one that has with: heddle apply FILE, see docs/catalog.md",
     record: (model) => toRecord(ModelViewSchema, model),
     fields: fieldsOf(ModelViewSchema),
     columns: [

@@ -1,6 +1,5 @@
 /** `ctl models scale`: holds a model at a number of replicas, whatever demand calls for. */
 import { buildCommand } from "@stricli/core";
-import { HeddleError } from "@heddle/proto/error";
 import { confirm } from "../../io.ts";
 import { type AdminClient, CALL_TIMEOUT_MS } from "../../client.ts";
 import {
@@ -42,7 +41,7 @@ export const scale = buildCommand({
   async func(this: CtlContext, flags: ScaleFlags, model: string, replicas?: number) {
     const timeoutMs = CALL_TIMEOUT_MS;
     if (flags.clear === (replicas !== undefined)) {
-      throw new HeddleError("invalid_input", `Cannot scale ${model}: want a number, or --clear`);
+      throw new SyntaxError(`Cannot scale ${model}: want a number, or --clear`);
     }
     const answer = await call(this, flags, async (client) => {
       if (replicas === undefined) return await client.clearScale({ model }, { timeoutMs });
@@ -51,7 +50,7 @@ export const scale = buildCommand({
       const request = { model, replicas, reason: flags.reason ?? "" };
       return await client.scaleModel(request, { timeoutMs });
     });
-    const undo = replicas === undefined ? "" : `; undo with: models scale ${model} --clear`;
+    const undo = replicas === undefined ? "" : `; undo with: heddle models scale ${model} --clear`;
     this.io.out(`${decided(answer.model, model)}${undo}\n`);
   },
 });

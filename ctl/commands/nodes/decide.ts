@@ -32,7 +32,7 @@ export const cordon = buildCommand({
       (client) =>
         client.cordon({ node, reason: flags.reason ?? "" }, { timeoutMs: CALL_TIMEOUT_MS }),
     );
-    this.io.out(`${decided(answer.node, node)}; undo with: uncordon ${node}\n`);
+    this.io.out(`${decided(answer.node, node)}; undo with: heddle uncordon ${node}\n`);
   },
 });
 

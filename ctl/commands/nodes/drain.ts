@@ -40,7 +40,7 @@ export const drain = buildCommand({
       (client) =>
         client.drain({ node, reason: flags.reason ?? "" }, { timeoutMs: CALL_TIMEOUT_MS }),
     );
-    this.io.out(`${decided(answer.node, node)}; watch it with: nodes\n`);
+    this.io.out(`${decided(answer.node, node)}; watch it with: heddle nodes\n`);
   },
 });
 

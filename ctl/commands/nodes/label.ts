@@ -1,6 +1,5 @@
 /** `ctl nodes label`: labels that operators put on a node, for profiles' node_selector. */
 import { buildCommand } from "@stricli/core";
-import { HeddleError } from "@heddle/proto/error";
 import type { NodeView } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
@@ -41,10 +40,7 @@ export function parseLabels(
     if (at > 0) set[word.slice(0, at)] = word.slice(at + 1);
     else if (at < 0 && word.length > 1 && word.endsWith("-")) remove.push(word.slice(0, -1));
     else {
-      throw new HeddleError(
-        "invalid_input",
-        `Cannot read label "${word}": want key=value, or key- to take it off`,
-      );
+      throw new SyntaxError(`Cannot read label "${word}": want key=value, or key- to take it off`);
     }
   }
   return { set, remove };

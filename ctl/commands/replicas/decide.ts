@@ -40,15 +40,16 @@ export const restart = buildCommand({
       flags,
       (client) => client.restartReplica(request, { timeoutMs: CALL_TIMEOUT_MS }),
     );
-    this.io.out(`${replicaId} is being replaced; watch it with: replicas\n`);
+    this.io.out(`${replicaId} is being replaced; watch it with: heddle replicas\n`);
   },
 });
 
 export const stop = buildCommand({
   docs: {
     brief: "Drain and stop one replica; another is started if as many are wanted",
-    fullDescription: "To have fewer of a model: models scale. To have none started in its place: " +
-      "models pause first.",
+    fullDescription:
+      "To have fewer of a model: heddle models scale. To have none started in its place: " +
+      "heddle models pause first.",
   },
   parameters: {
     flags: {
@@ -67,7 +68,9 @@ export const stop = buildCommand({
       (client) => client.stopReplica(request, { timeoutMs: CALL_TIMEOUT_MS }),
     );
     this.io.out(
-      `${replicaId} is being ${flags.now ? "stopped" : "drained"}; watch it with: replicas\n`,
+      `${replicaId} is being ${
+        flags.now ? "stopped" : "drained"
+      }; watch it with: heddle replicas\n`,
     );
   },
 });

@@ -57,7 +57,7 @@ export function replicaListing(
 ): Listing<ReplicaView> {
   return {
     rows: replicas,
-    empty: "No replica runs. See why with: explain MODEL",
+    empty: "No replica runs. See why with: heddle explain MODEL",
     record: (replica) => toRecord(ReplicaViewSchema, replica),
     fields: fieldsOf(ReplicaViewSchema),
     columns: [

@@ -105,7 +105,7 @@ export const createKey = buildCommand({
 export const updateKey = buildCommand({
   docs: {
     brief: "Change what a key may do",
-    fullDescription: "What is not said stays. Its limits are changed with: limits set",
+    fullDescription: "What is not said stays. Its limits are changed with: heddle limits set",
   },
   parameters: {
     flags: { ...COMMON_FLAGS, name: flag("name", "What it is for"), ...SETTING_FLAGS },
@@ -119,7 +119,7 @@ export const updateKey = buildCommand({
       const settings = settingsOf({ ...before, name: flags.name ?? before.name }, flags);
       return (await client.updateKey({ key: found.id, settings }, options)).key;
     });
-    this.io.out(`Changed key ${key?.id}; look at it with: keys show ${key?.id}\n`);
+    this.io.out(`Changed key ${key?.id}; look at it with: heddle keys show ${key?.id}\n`);
   },
 });
 

@@ -50,7 +50,7 @@ async function fetchKeys(
 export function keyListing(keys: readonly KeyView[]): Listing<KeyView> {
   return {
     rows: keys,
-    empty: "No key yet. Make one with: keys create NAME --project org/project",
+    empty: "No key yet. Make one with: heddle keys create NAME --project org/project",
     record: (key) => toRecord(KeyViewSchema, key),
     fields: fieldsOf(KeyViewSchema),
     columns: [

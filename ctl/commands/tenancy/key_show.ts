@@ -59,7 +59,7 @@ export const showKey = buildCommand({
 export async function findKey(client: TenancyClient, name: string): Promise<KeyView> {
   const { keys: [key] } = await client.listKeys({ keys: [name] }, { timeoutMs: CALL_TIMEOUT_MS });
   if (key !== undefined) return key;
-  throw new HeddleError("not_found", `There is no key "${name}". List them with: keys list`);
+  throw new HeddleError("not_found", `There is no key "${name}". List them with: heddle keys list`);
 }
 
 /** 'key "ci" in acme/chat, key_1' */
@@ -133,7 +133,7 @@ export function limitListing(
 ): Listing<EffectiveLimit> {
   return {
     rows: limits,
-    empty: `Nothing limits ${visible(holder)}. Set a limit with: limits set ${
+    empty: `Nothing limits ${visible(holder)}. Set a limit with: heddle limits set ${
       visible(holder)
     } --rpm 60; --help has the others`,
     record: (limit) => toRecord(EffectiveLimitSchema, limit),

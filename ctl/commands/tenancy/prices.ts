@@ -113,7 +113,8 @@ export function priceOf(
 export function priceListing(prices: readonly ModelPrice[]): Listing<ModelPrice> {
   return {
     rows: prices,
-    empty: "No price is set: each request costs 1 unit. Set one with: prices set MODEL --request 2",
+    empty:
+      "No price is set: each request costs 1 unit. Set one with: heddle prices set MODEL --request 2",
     fields: fieldsOf(ModelPriceSchema),
     record: (price) => ({ ...toRecord(ModelPriceSchema, price), price: plainPrice(price.price) }),
     columns: [

@@ -152,8 +152,10 @@ async function findOfKind(
   throw new HeddleError(
     "not_found",
     real === undefined
-      ? `There is no ${words.one} "${name}". List what there is with: ${words.command} list`
-      : `"${name}" is ${a(real)}, not ${a(words)}. Show it with: ${real.command} show ${name}`,
+      ? `There is no ${words.one} "${name}". List what there is with: heddle ${words.command} list`
+      : `"${name}" is ${a(real)}, not ${
+        a(words)
+      }. Show it with: heddle ${real.command} show ${name}`,
   );
 }
 
@@ -254,7 +256,7 @@ export function scopeListing(
 ): Listing<ScopeView> {
   return {
     rows: scopes,
-    empty: `No ${words.one} yet. Create one with: ${words.command} create ${words.path}`,
+    empty: `No ${words.one} yet. Create one with: heddle ${words.command} create ${words.path}`,
     record: (scope) => toRecord(ScopeViewSchema, scope),
     fields: fieldsOf(ScopeViewSchema),
     columns: [

@@ -111,7 +111,7 @@ export function usageListing(rows: readonly UsageRow[], by: readonly Word[]): Li
   );
   return {
     rows,
-    empty: "Nothing was used in that time. Look further back with: usage --since 30d",
+    empty: "Nothing was used in that time. Look further back with: heddle usage --since 30d",
     record: (row) => toRecord(UsageRowSchema, row),
     fields: fieldsOf(UsageRowSchema),
     columns: [
