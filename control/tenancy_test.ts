@@ -82,6 +82,35 @@ Deno.test("control gives routers the key that it made, and takes back the one th
   }
 });
 
+Deno.test("a key has its project's band and routing profile where it has none of its own", async () => {
+  await using site = await Site.make();
+  await site.start();
+  const operator = await site.tenancy();
+  await operator.createScope({ kind: ScopeKind.ORGANISATION, name: "acme" });
+  const kind = ScopeKind.PROJECT;
+  const said = { parent: "acme", routingProfile: "batch", band: "gold" };
+  const { scope } = await operator.createScope({ kind, name: "night", ...said });
+  deepEqual([scope?.band, scope?.routingProfile], ["gold", "batch"]);
+  const made = async (name: string, settings: { band?: string; routingProfile?: string }) => {
+    const settled = { name, ...settings };
+    const { key } = await operator.createKey({ project: "acme/night", settings: settled });
+    return key?.id ?? "";
+  };
+  const plain = await made("plain", {});
+  const own = await made("own", { band: "bronze", routingProfile: "chat" });
+  const router = await site.router();
+  await router.until(() => router.keys.has(plain) && router.keys.has(own));
+  const known = (id: string) => [router.keys.get(id)?.band, router.keys.get(id)?.routingProfile];
+  deepEqual([known(plain), known(own)], [["gold", "batch"], ["bronze", "chat"]]);
+  router.leave();
+  const team = { kind: ScopeKind.TEAM, name: "t", parent: "acme", band: "gold" };
+  await rejects(operator.createScope(team), /only a project has a routing profile or a band/);
+  await rejects(
+    operator.createScope({ kind, name: "x", parent: "acme", band: "diamond" }),
+    /no band "diamond"/,
+  );
+});
+
 Deno.test("control ends the old secret of a rotated key, and a key, when their time has come", async () => {
   await using site = await Site.make();
   await site.start();

@@ -30,6 +30,7 @@ const SCOPES = [
     keys: 2,
     limits: { concurrentRequests: 4 },
     routingProfile: "batch",
+    band: "gold",
   },
   { ...MADE, id: "proj_2", kind: ScopeKind.PROJECT, path: "acme/search", keys: 1 },
 ];
@@ -101,6 +102,7 @@ Nothing limits acme/research. Set a limit with: heddle limits set acme/research 
 Id:          proj_1
 Keys:        2
 Own limits:  4 at a time
+Band:        gold
 Routing:     batch
 Created:     2027-01-03 18:13Z by ann
 

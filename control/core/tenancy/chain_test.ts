@@ -5,7 +5,7 @@ import type { StoredKey, StoredScope, Tenancy } from "./stored.ts";
 const said = { createdAt: 0, createdBy: "ann" };
 
 function scope(kind: StoredScope["kind"], name: string, parent = ""): StoredScope {
-  return { kind, name, parent, routingProfile: "", ...said };
+  return { kind, name, parent, routingProfile: "", band: "", ...said };
 }
 
 function key(name: string, project: string, more: Partial<StoredKey> = {}): StoredKey {

@@ -6,6 +6,7 @@ import { HeddleError } from "@heddle/proto/error";
 import type { StoreRecord } from "../store_record.ts";
 import { chainOf, childNamed, findKey, findScope, isIn, keyState, pathOf } from "./chain.ts";
 import {
+  checkBand,
   checkKeySettings,
   checkLimits,
   checkPrice,
@@ -49,16 +50,18 @@ export interface NewScope {
   /** Id or path; empty for an organisation. */
   readonly parent: string;
   readonly routingProfile: string;
+  readonly band: string;
 }
 
 /** Throws `invalid_input`, `not_found`, or `failed_precondition` for a name that is taken. */
 export function createScope(tenancy: Tenancy, scope: NewScope, who: By): Change {
-  const { id, kind, name, routingProfile } = scope;
+  const { id, kind, name, routingProfile, band } = scope;
   const action = `create ${kind} "${name.slice(0, 63)}"`;
   checkScopeName(`create the ${kind}`, name);
   checkRoutingProfile(action, routingProfile);
-  if (routingProfile !== "" && kind !== "project") {
-    refuse(action, "only a project has a routing profile");
+  checkBand(action, band);
+  if (`${routingProfile}${band}` !== "" && kind !== "project") {
+    refuse(action, "only a project has a routing profile or a band");
   }
   if (tenancy.scopes.size >= SCOPES_MAX) throw full(action, SCOPES_MAX, "scopes");
   const parent = parentOf(tenancy, action, scope);
@@ -66,7 +69,8 @@ export function createScope(tenancy: Tenancy, scope: NewScope, who: By): Change 
     const where = parent === "" ? "" : ` in "${pathOf(tenancy, parent)}"`;
     throw new HeddleError("failed_precondition", `Cannot ${action}: there is one${where} already`);
   }
-  const value = { kind, name, parent, routingProfile, createdAt: who.now, createdBy: who.by };
+  const said = { kind, name, parent, routingProfile, band };
+  const value = { ...said, createdAt: who.now, createdBy: who.by };
   const path = parent === "" ? name : `${pathOf(tenancy, parent)}/${name}`;
   return {
     records: [{ kind: "scope", id, value }],

@@ -23,7 +23,7 @@ const all = fc.record({ limits, budget: fc.option(budget, { nil: undefined }) })
 
 function tenancyOf(each: readonly StoredLimits[], keyModels?: readonly string[]): Tenancy {
   const tenancy = emptyTenancy();
-  const made = { routingProfile: "", createdAt: 0, createdBy: "ann" };
+  const made = { routingProfile: "", band: "", createdAt: 0, createdBy: "ann" };
   tenancy.scopes.set("org", { kind: "organisation", name: "o", parent: "", ...made });
   tenancy.scopes.set("team", { kind: "team", name: "t", parent: "org", ...made });
   tenancy.scopes.set("proj", { kind: "project", name: "p", parent: "team", ...made });

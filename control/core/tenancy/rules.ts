@@ -36,6 +36,10 @@ export function checkRoutingProfile(action: string, profile: string): void {
   oneOf(action, "routing profile", profile, ROUTING_PROFILES);
 }
 
+export function checkBand(action: string, band: string): void {
+  oneOf(action, "band", band, BANDS);
+}
+
 export function checkKeySettings(action: string, settings: KeySettings): void {
   const { name, models, paths, addresses, band, routingProfile } = settings;
   // deno-lint-ignore no-control-regex
@@ -48,7 +52,7 @@ export function checkKeySettings(action: string, settings: KeySettings): void {
   checkModels(action, models);
   checkList(action, "path", paths, (path) => PATH.test(path) && path.length <= PATH_CHARS_MAX);
   checkList(action, "address", addresses, () => true);
-  oneOf(action, "band", band, BANDS);
+  checkBand(action, band);
   checkRoutingProfile(action, routingProfile);
 }
 

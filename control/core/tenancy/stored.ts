@@ -13,6 +13,8 @@ const scopeSchema = z.object({
   parent: z.string(),
   /** Of projects, for keys that have none; empty for the models' own. */
   routingProfile: z.string(),
+  /** The same; scopes that were stored before there was one have none. */
+  band: z.string().default(""),
   createdAt: z.number(),
   createdBy: z.string(),
   deletedAt: z.number().optional(),

@@ -35,6 +35,7 @@ export function encodeScope(
     parentId: scope.parent,
     path: pathOf(tenancy, id),
     routingProfile: scope.routingProfile,
+    band: scope.band,
     limits: encodeLimits(tenancy.limits.get(id) ?? {}),
     ...(standing === undefined ? {} : {
       spentMicro: BigInt(standing.spentMicro),

@@ -62,7 +62,7 @@ export function wireKey(tenancy: Tenancy, id: string, now: number): Key | undefi
     ...list("models", allowedModels(tenancy, chain)?.models),
     ...list("paths", key.paths),
     ...list("addresses", key.addresses),
-    band: key.band,
+    band: key.band === "" ? project?.band ?? "" : key.band,
     routingProfile: key.routingProfile === "" ? project?.routingProfile ?? "" : key.routingProfile,
     mayExplain: key.mayExplain,
   });

@@ -14,7 +14,7 @@ import { Ledger } from "./ledger.ts";
 
 const NOON = Date.parse("2026-11-29T12:00:00Z");
 const DAY_MS = 86_400_000;
-const MADE = { routingProfile: "", createdAt: 0, createdBy: "ann" };
+const MADE = { routingProfile: "", band: "", createdAt: 0, createdBy: "ann" };
 const RECORDS: readonly TenancyRecord[] = [
   { kind: "scope", id: "org", value: { kind: "organisation", name: "o", parent: "", ...MADE } },
   { kind: "limits", id: "org", value: { budgetMicro: 100, budgetPeriod: "day" } },

@@ -110,7 +110,7 @@ export function formatKey(key: KeyView): string {
     ["Models", listed(settings?.models, "all that its scopes allow")],
     ["Paths", listed(settings?.paths, "all")],
     ["Addresses", listed(settings?.addresses, "all")],
-    ["Band", settings?.band || "the router's own"],
+    ["Band", settings?.band || "its project's, or the router's own"],
     ["Routing", settings?.routingProfile || "its project's, or the model's own"],
     ["May explain", settings?.mayExplain === true ? "yes" : "no"],
     ["Created", `${formatSeconds(key.createdAtS)} by ${key.createdBy}`],

@@ -176,13 +176,19 @@ function formatScope(
     ["Keys", String(scope.keys)],
     ["Own limits", formatLimits(scope.limits) || "none"],
     ...(spentMicro === undefined ? [] : [["Spent", formatUnits(spentMicro)] as const]),
-    ...(project ? [["Routing", scope.routingProfile || "the model's own"] as const] : []),
+    ...(project
+      ? [
+        ["Band", scope.band || "the router's own"] as const,
+        ["Routing", scope.routingProfile || "the model's own"] as const,
+      ]
+      : []),
     ["Created", `${formatSeconds(scope.createdAtS)} by ${scope.createdBy}`],
   ]);
 }
 
 interface CreateFlags extends CommonFlags {
   readonly routingProfile?: string;
+  readonly band?: string;
 }
 
 function createOf(words: Words) {
@@ -198,6 +204,13 @@ function createOf(words: Words) {
           placeholder: "profile",
           brief: "Of projects: chat, batch or long-context, for keys that have none",
         },
+        band: {
+          kind: "parsed",
+          parse: String,
+          optional: true,
+          placeholder: "band",
+          brief: "Of projects: platinum, gold, silver or bronze, for keys that have none",
+        },
       },
       positional: pathParameter(words, "Where it is to be, with its name last"),
     },
@@ -208,6 +221,7 @@ function createOf(words: Words) {
         name: parts.at(-1) ?? "",
         parent: parts.slice(0, -1).join("/"),
         routingProfile: flags.routingProfile ?? "",
+        band: flags.band ?? "",
       };
       const { scope } = await callTenancy(
         this,
@@ -268,6 +282,7 @@ export function scopeListing(
         cell: ({ spentMicro }) => spentMicro === undefined ? "" : formatUnits(spentMicro),
       },
       { title: "ID", cell: (scope) => scope.id, wide: true },
+      { title: "BAND", cell: (scope) => scope.band, wide: true },
       { title: "ROUTING", cell: (scope) => scope.routingProfile, wide: true },
       { title: "CREATED", cell: (scope) => formatSeconds(scope.createdAtS), wide: true },
       { title: "BY", cell: (scope) => scope.createdBy, wide: true },

@@ -75,6 +75,8 @@ export class Meter {
   /** From `now` on another limit holds; the share follows in proportion until control says more. */
   change(limit: number, now: number): void {
     this.#move(now);
+    // What control said was of the other limit.
+    this.#closedUntil = -Infinity;
     if (this.#share === this.#limit) {
       // What was used stays used.
       this.#level += limit - this.#limit;

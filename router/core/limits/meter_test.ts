@@ -87,6 +87,9 @@ Deno.test("a share waits as long as control says that it takes, and only for wha
   assert.equal(meter.waitMs(1, 12_000), 48_000);
   meter.grant({ share: 0.1, credit: 1, roomInMs: 0 }, 12_000);
   assert.equal(meter.waitMs(1, 12_000), 0);
+  meter.take(1, 12_000);
+  meter.change(60, 12_000);
+  assert.ok(meter.waitMs(1, 12_000) < 40_000, "another limit is another wait");
 });
 
 Deno.test("credit beyond the share is kept, and is what a small share can give back", () => {

@@ -80,7 +80,7 @@ async function serving(store: Store, read: StartingTenancy): Promise<void> {
 }
 
 function* records(): Generator<TenancyRecord> {
-  const made = { routingProfile: "", createdAt: NOW, createdBy: "ann" };
+  const made = { routingProfile: "", band: "", createdAt: NOW, createdBy: "ann" };
   yield {
     kind: "scope",
     id: "org",
