@@ -39,7 +39,7 @@ const GPU_COUNT_MAX = 128;
 const PATH_WORD = /^(?:X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC)$/;
 
 // deno-lint-ignore no-control-regex -- escape codes are what is looked for
-const ANSI = /\x1b\[[0-9;]*[A-Za-z]/g;
+const ANSI = /\x1b(?:\[[0-9;?]*[A-Za-z]|[()][A-Z0-9])/g;
 
 /** Headings in a line without tabs: the known ones of several words, else single words. */
 const HEADING = /CPU\s+Affinity|NUMA\s+Affinity|GPU\s+NUMA\s+ID|\S+/g;
@@ -82,8 +82,9 @@ function isHeader(line: string): boolean {
 
 function parseHeader(line: string): Header | string {
   const tabs = line.includes("\t");
+  // Over the rows' names is a column without a heading, and only where nobody has trimmed the line.
   const parts = tabs
-    ? line.split("\t").slice(1).map((part) => part.trim())
+    ? line.replace(/^\s*\t/, "").split("\t").map((part) => part.trim())
     : [...line.matchAll(HEADING)].map((match) => match[0].replace(/\s+/g, " "));
   // A heading of the matrix is one word; the first with a blank in it (`CPU Affinity`) ends it.
   const end = parts.findIndex((part) => part === "" || /\s/.test(part));
@@ -98,8 +99,8 @@ function parseHeader(line: string): Header | string {
 
 /** A row of a GPU; rows of adapters and other lines are of no use here. */
 function parseRow(line: string, header: Header): MatrixRow | undefined {
-  const parts = (header.tabs ? line.split("\t") : line.trim().split(/\s+/))
-    .map((part) => part.trim());
+  const tabs = header.tabs && line.includes("\t");
+  const parts = (tabs ? line.split("\t") : line.trim().split(/\s+/)).map((part) => part.trim());
   const label = parts[0] ?? "";
   if (!isGpu(label)) return undefined;
   const end = 1 + header.columns.length;

@@ -54,6 +54,23 @@ for (const [file, count, cliques, numaNodes, nearest] of CASES) {
   });
 }
 
+Deno.test("parseTopology() reads a matrix that a terminal or a paste has touched", () => {
+  const text = read("topo/rtx5090-2gpu-phb-tabs.txt");
+  const want = known(text);
+  const header = text.split("\n").find((line) => /^\s*(?:\x1b\[4m)?\s*GPU0/.test(line)) ?? "";
+  const touched = {
+    "the heading's first tab is gone": text.replace(header, header.trim()),
+    "character sets are switched": text.replaceAll("GPU1", "\x1b(BGPU1\x1b)0"),
+    "rows are parted by blanks": text.split("\n").map((line) =>
+      /^GPU\d/.test(line) ? line.replaceAll("\t", "  ") : line
+    ).join("\n"),
+  };
+  for (const [what, changed] of Object.entries(touched)) {
+    equal(changed === text, false, what);
+    deepEqual(known(changed), want, what);
+  }
+});
+
 Deno.test("parseTopology() refuses what is not such a matrix", () => {
   const refused = (text: string): string => {
     const reading = parseTopology(text);
