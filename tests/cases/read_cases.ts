@@ -8,12 +8,15 @@ export type CaseLine =
   | { readonly kind: "case"; readonly case: Case }
   | { readonly kind: "refused"; readonly id: string; readonly why: string };
 
-/** Reads `cases.jsonl` of a folder. */
+/** Reads `cases.jsonl` of a folder. One without a case is refused: nobody means that. */
 export async function readCases(folder: string): Promise<CaseLine[]> {
   const text = await Deno.readTextFile(`${folder}/cases.jsonl`);
-  return text.split("\n").flatMap((line, index) =>
+  const lines = text.split("\n").flatMap((line, index) =>
     line.trim() === "" ? [] : [readLine(line, index + 1)]
   );
+  return lines.length > 0
+    ? lines
+    : [{ kind: "refused", id: "cases.jsonl", why: "it holds no case" }];
 }
 
 /** Reads one line; `number` names it when it has no id. */

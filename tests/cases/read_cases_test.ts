@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readLine } from "./read_cases.ts";
+import { readCases, readLine } from "./read_cases.ts";
 
 const CASE = {
   id: "X1",
@@ -15,6 +15,15 @@ function refused(change: Record<string, unknown>): string {
   assert.equal(read.id, "X1");
   return read.why;
 }
+
+Deno.test("readCases() refuses a file without a case", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "heddle-cases-" });
+  await Deno.writeTextFile(`${folder}/cases.jsonl`, "\n \n");
+  const [line, ...more] = await readCases(folder);
+  assert.ok(line?.kind === "refused" && /no case/.test(line.why));
+  assert.equal(more.length, 0);
+  await Deno.remove(folder, { recursive: true });
+});
 
 Deno.test("readLine() reads a case", () => {
   assert.equal(readLine(JSON.stringify(CASE), 1).kind, "case");
