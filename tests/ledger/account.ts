@@ -83,9 +83,10 @@ export async function account(
   });
   await acting;
   await site.settled();
-  const billed = await site.ledger();
   const engines = await site.engines();
+  // What it has not handed in yet, of clients that have just left, it hands in as it stops.
   await site.stop("router");
+  const billed = await site.ledger();
   await site.stop("control");
   return compared({ sent, kills, billed, engines, records: recordsOf(site.controlState) });
 }
