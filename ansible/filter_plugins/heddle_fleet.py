@@ -274,7 +274,7 @@ def host_result(result, version, upgrading, downgrade):
     """What heddle_host_check told, or why it told nothing."""
     if result.get("problems") is None:
         verb = "cannot be reached" if result.get("unreachable") else "cannot be looked at"
-        return {"problems": [f"{verb}: {result.get('msg', 'no reason given')}"], "arch": "", "current": ""}
+        return {"problems": [f"{verb}: {result.get('msg', 'no reason given')}"], "cautions": [], "arch": "", "current": ""}
     problems = list(result["problems"])
     current = result["current"]
     if current and older(version, current) and not (upgrading and downgrade):
@@ -287,6 +287,7 @@ def host_result(result, version, upgrading, downgrade):
         problems.append(f"{current} is installed, {version} is more than a minor release away: go by steps")
     return {
         "problems": problems,
+        "cautions": result["cautions"],
         "machine_id": result["machine_id"],
         "arch": result["arch"],
         "current": current,

@@ -35,6 +35,10 @@ options:
     description: Least size of /dev/shm; 0 asks nothing.
     type: int
     default: 0
+  engines:
+    description: Whether engines are to run here, which lock memory and copy between PCI devices.
+    type: bool
+    default: false
   architectures:
     description: Architectures there is a release for.
     type: list
@@ -53,6 +57,7 @@ author: Heddle
 
 RETURN = r"""
 problems: {type: list, returned: always, description: What is wrong, a sentence each.}
+cautions: {type: list, returned: always, description: What may cost speed, a sentence each.}
 machine_id: {type: str, returned: always, description: Content of /etc/machine-id.}
 arch: {type: str, returned: always, description: As uname tells it.}
 current: {type: str, returned: always, description: Version that /opt/heddle/current holds, or nothing.}
@@ -63,6 +68,7 @@ import os
 import platform
 import re
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -73,6 +79,13 @@ PYTHON_MIN = (3, 8)
 # Credentials, bind mounts and socket hand-over behave as the units need from here on.
 SYSTEMD_MIN = 247
 LISTEN = "0A"
+CAP_SYS_RESOURCE = 24
+NVIDIA = "0x10de"
+PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
+# PCI Express Base Specification, "Access Control Services Extended Capability".
+ACS_CAPABILITY = 0x000D
+ACS_REQUEST_REDIRECT = 0x0004
+PCI_CAPABILITIES_MAX = 64
 
 
 def read(path):
@@ -155,6 +168,67 @@ def shm_problems(least):
     if size >= least:
         return []
     return ["/dev/shm has %d MiB: want %d MiB; engines pass tensors through it" % (size, least)]
+
+
+def memlock_problems(proc="/proc"):
+    """Engines are to lock all memory; only where systemd may not lift its own bound they cannot."""
+    bound = re.search(r"^Max locked memory +\S+ +(\S+)", read("%s/1/limits" % proc), re.M)
+    rights = re.search(r"^CapBnd:\s*([0-9a-f]+)", read("%s/1/status" % proc), re.M)
+    if bound is None or bound.group(1) == "unlimited":
+        return []
+    if rights is None or int(rights.group(1), 16) >> CAP_SYS_RESOURCE & 1:
+        return []
+    return [
+        "its systemd may lock %d KiB of memory and may not lift that (a container without "
+        "CAP_SYS_RESOURCE): RDMA and pinned memory need it unlimited" % (int(bound.group(1)) // 1024)
+    ]
+
+
+def acs_redirects(config):
+    """Whether a PCI bridge sends what devices say to each other up to the root; None: cannot be told."""
+    at = 0x100
+    for _ in range(PCI_CAPABILITIES_MAX):
+        if at < 0x100 or at + 8 > len(config):
+            return None
+        header, = struct.unpack_from("<I", config, at)
+        if header & 0xFFFF == ACS_CAPABILITY:
+            control, = struct.unpack_from("<H", config, at + 6)
+            return bool(control & ACS_REQUEST_REDIRECT)
+        at = header >> 20
+    return None
+
+
+def acs_cautions(devices="/sys/bus/pci/devices"):
+    """Bridges above GPUs and RDMA adapters that keep these from reaching each other directly."""
+    above = {}
+    try:
+        names = sorted(os.listdir(devices))
+    except OSError:
+        return []
+    for name in names:
+        folder = os.path.realpath(os.path.join(devices, name))
+        gpu = read(folder + "/vendor") == NVIDIA and read(folder + "/class").startswith("0x03")
+        if not gpu and not os.path.isdir(folder + "/infiniband"):
+            continue
+        parent = os.path.dirname(folder)
+        while PCI_ADDRESS.match(os.path.basename(parent)):
+            above.setdefault(parent, []).append(name)
+            parent = os.path.dirname(parent)
+    redirecting = []
+    for bridge in sorted(above):
+        try:
+            with open(bridge + "/config", "rb") as file:
+                if acs_redirects(file.read()):
+                    redirecting.append(os.path.basename(bridge))
+        except (OSError, IOError):
+            continue
+    if not redirecting:
+        return []
+    return [
+        "PCI ACS redirects requests at %s, above GPUs or RDMA adapters: copies between them are slow or "
+        "hang. Without virtual machines switch ACS off in the firmware, or at each bridge with "
+        "setpci -s ADDRESS ECAP_ACS+6.w=0" % ", ".join(redirecting)
+    ]
 
 
 def listeners():
@@ -242,6 +316,7 @@ def main():
             disks=dict(type="dict", default={}),
             names=dict(type="list", elements="str", default=[]),
             shm_min_mib=dict(type="int", default=0),
+            engines=dict(type="bool", default=False),
             architectures=dict(type="list", elements="str", required=True),
             clock=dict(type="float", default=0),
             clock_skew_max_s=dict(type="int", default=30),
@@ -258,10 +333,13 @@ def main():
     )
     if given["shm_min_mib"] > 0:
         problems += shm_problems(given["shm_min_mib"])
+    if given["engines"]:
+        problems += memlock_problems()
     module.exit_json(
         changed=False,
         failed=False,
         problems=problems,
+        cautions=acs_cautions() if given["engines"] else [],
         machine_id=read("/etc/machine-id"),
         arch=os.uname()[4],
         current=current_version(),

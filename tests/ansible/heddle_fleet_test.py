@@ -2,7 +2,9 @@
 
 import json
 import pathlib
+import struct
 import sys
+import tempfile
 import unittest
 
 ANSIBLE = pathlib.Path(__file__).resolve().parents[2] / "ansible"
@@ -273,7 +275,7 @@ class Control(unittest.TestCase):
 
 class Versions(unittest.TestCase):
     def result(self, current, version, upgrading=False, downgrade=False):
-        looked = {"problems": [], "machine_id": "m", "arch": "x86_64", "current": current}
+        looked = {"problems": [], "cautions": [], "machine_id": "m", "arch": "x86_64", "current": current}
         return fleet.host_result(looked, version, upgrading, downgrade)["problems"]
 
     def test_skew(self):
@@ -336,6 +338,65 @@ class HostCheck(unittest.TestCase):
             self.assertEqual(len(found), 1, found)
             self.assertIn("is taken by", found[0])
         self.assertEqual(host_check.port_problems([port], []), [])
+
+
+class Memlock(unittest.TestCase):
+    def problems(self, limits, status):
+        with tempfile.TemporaryDirectory() as proc:
+            one = pathlib.Path(proc, "1")
+            one.mkdir()
+            (one / "limits").write_text(limits)
+            (one / "status").write_text(status)
+            return host_check.memlock_problems(proc)
+
+    def test_only_a_bound_that_systemd_may_not_lift_is_a_problem(self):
+        bound = "Max locked memory         8388608              8388608              bytes\n"
+        free = "Max locked memory         8388608              unlimited            bytes\n"
+        every, none = "CapBnd:\t000001ffffffffff\n", "CapBnd:\t00000000a80425fb\n"
+        self.assertEqual(self.problems(free, none), [])
+        self.assertEqual(self.problems(bound, every), [])
+        self.assertIn("may lock 8192 KiB", self.problems(bound, none)[0])
+        self.assertEqual(self.problems("", ""), [])
+
+
+class Acs(unittest.TestCase):
+    """A GPU and a disk, each below a bridge of its own."""
+
+    def cautions(self, config):
+        with tempfile.TemporaryDirectory() as root:
+            for bridge, device, vendor, kind in (
+                ("0000:00:01.0", "0000:01:00.0", "0x10de", "0x030200"),
+                ("0000:00:02.0", "0000:02:00.0", "0x144d", "0x010802"),
+            ):
+                folder = pathlib.Path(root, "devices/pci0000:00", bridge, device)
+                folder.mkdir(parents=True)
+                (folder / "vendor").write_text(vendor + "\n")
+                (folder / "class").write_text(kind + "\n")
+                (folder.parent / "vendor").write_text("0x8086\n")
+                (folder.parent / "class").write_text("0x060400\n")
+                (folder.parent / "config").write_bytes(config)
+                bus = pathlib.Path(root, "bus")
+                bus.mkdir(exist_ok=True)
+                (bus / device).symlink_to(folder)
+                (bus / bridge).symlink_to(folder.parent)
+            return host_check.acs_cautions(str(bus))
+
+    @staticmethod
+    def config(control):
+        aer = struct.pack("<I", 0x0001 | 1 << 16 | 0x148 << 20)
+        acs = struct.pack("<IHH", 0x000D | 1 << 16, 0x005F, control)
+        return bytes(0x100) + aer + bytes(0x44) + acs + bytes(64)
+
+    def test_a_bridge_above_a_gpu_that_redirects_is_told(self):
+        said = self.cautions(self.config(0x001D))
+        self.assertEqual(len(said), 1)
+        self.assertIn("0000:00:01.0", said[0])
+        self.assertNotIn("0000:00:02.0", said[0])
+
+    def test_what_does_not_redirect_or_cannot_be_seen_is_not(self):
+        for config in (self.config(0x0001), bytes(64), b"", b"\xff" * 4096, bytes(4096)):
+            self.assertEqual(self.cautions(config), [])
+        self.assertEqual(host_check.acs_cautions("/nowhere"), [])
 
 
 class ModelFolders(unittest.TestCase):
