@@ -57,7 +57,7 @@ author: Heddle
 
 RETURN = r"""
 problems: {type: list, returned: always, description: What is wrong, a sentence each.}
-cautions: {type: list, returned: always, description: What may cost speed, a sentence each.}
+cautions: {type: list, returned: always, description: What engines may stumble over, a sentence each.}
 machine_id: {type: str, returned: always, description: Content of /etc/machine-id.}
 arch: {type: str, returned: always, description: As uname tells it.}
 current: {type: str, returned: always, description: Version that /opt/heddle/current holds, or nothing.}
@@ -170,7 +170,7 @@ def shm_problems(least):
     return ["/dev/shm has %d MiB: want %d MiB; engines pass tensors through it" % (size, least)]
 
 
-def memlock_problems(proc="/proc"):
+def memlock_cautions(proc="/proc"):
     """Engines are to lock all memory; only where systemd may not lift its own bound they cannot."""
     bound = re.search(r"^Max locked memory +\S+ +(\S+)", read("%s/1/limits" % proc), re.M)
     rights = re.search(r"^CapBnd:\s*([0-9a-f]+)", read("%s/1/status" % proc), re.M)
@@ -333,13 +333,11 @@ def main():
     )
     if given["shm_min_mib"] > 0:
         problems += shm_problems(given["shm_min_mib"])
-    if given["engines"]:
-        problems += memlock_problems()
     module.exit_json(
         changed=False,
         failed=False,
         problems=problems,
-        cautions=acs_cautions() if given["engines"] else [],
+        cautions=memlock_cautions() + acs_cautions() if given["engines"] else [],
         machine_id=read("/etc/machine-id"),
         arch=os.uname()[4],
         current=current_version(),

@@ -341,22 +341,22 @@ class HostCheck(unittest.TestCase):
 
 
 class Memlock(unittest.TestCase):
-    def problems(self, limits, status):
+    def cautions(self, limits, status):
         with tempfile.TemporaryDirectory() as proc:
             one = pathlib.Path(proc, "1")
             one.mkdir()
             (one / "limits").write_text(limits)
             (one / "status").write_text(status)
-            return host_check.memlock_problems(proc)
+            return host_check.memlock_cautions(proc)
 
-    def test_only_a_bound_that_systemd_may_not_lift_is_a_problem(self):
+    def test_only_a_bound_that_systemd_may_not_lift_is_told(self):
         bound = "Max locked memory         8388608              8388608              bytes\n"
         free = "Max locked memory         8388608              unlimited            bytes\n"
         every, none = "CapBnd:\t000001ffffffffff\n", "CapBnd:\t00000000a80425fb\n"
-        self.assertEqual(self.problems(free, none), [])
-        self.assertEqual(self.problems(bound, every), [])
-        self.assertIn("may lock 8192 KiB", self.problems(bound, none)[0])
-        self.assertEqual(self.problems("", ""), [])
+        self.assertEqual(self.cautions(free, none), [])
+        self.assertEqual(self.cautions(bound, every), [])
+        self.assertIn("may lock 8192 KiB", self.cautions(bound, none)[0])
+        self.assertEqual(self.cautions("", ""), [])
 
 
 class Acs(unittest.TestCase):
