@@ -15,6 +15,21 @@ async function read(options: LogSourcesOptions, source: string) {
   return { lines, error };
 }
 
+/** Everything that this node and its agent have said. */
+function sourcesOf(
+  node: Awaited<ReturnType<typeof openNode>>,
+  own: OwnLog,
+  shards: ReturnType<LogSourcesOptions["shards"]> = [],
+): LogSourcesOptions {
+  return {
+    own,
+    store: node.store,
+    launcher: node.launcher,
+    find: (id) => node.supervisor.find(id),
+    shards: () => shards,
+  };
+}
+
 Deno.test("sendLog() marks lines of a shard that has several processes, the server's last", async () => {
   await using node = await openNode();
   using own = new OwnLog();
@@ -22,13 +37,7 @@ Deno.test("sendLog() marks lines of a shard that has several processes, the serv
     args: ["echo 'ValueError: head'; sleep 60", "sleep 1; echo 'ERROR: served'; exit 1"],
   });
   await node.reached(shardId, "failed");
-  const options: LogSourcesOptions = {
-    own,
-    store: node.store,
-    launcher: node.launcher,
-    find: (id) => node.supervisor.find(id),
-    shards: () => [{ shardId, words: "sim of demo, failed" }],
-  };
+  const options = sourcesOf(node, own, [{ shardId, words: "sim of demo, failed" }]);
   const whole = ["[sidecar 0] ValueError: head", "[server] ERROR: served"];
   deepEqual(await read(options, shardId), { lines: whole, error: "" });
   deepEqual(await read(options, `${shardId}:errors`), { lines: whole, error: "" });
@@ -72,13 +81,7 @@ Deno.test("sendLog() follows every process of a shard, those too that start late
   await node.reached(shardId, "loading");
   await node.said(shardId, "head");
   await node.said(shardId, "served");
-  const options: LogSourcesOptions = {
-    own,
-    store: node.store,
-    launcher: node.launcher,
-    find: (id) => node.supervisor.find(id),
-    shards: () => [],
-  };
+  const options = sourcesOf(node, own);
   const append = async (name: string, line: string) => {
     const process = (await node.store.processes(shardId)).find((each) => each.name === name);
     const file = node.launcher.logFile(process?.directory ?? "");
@@ -104,13 +107,7 @@ Deno.test("sendLog() follows every process of a shard, those too that start late
 Deno.test("sendLog() follows a shard from before its first process to its end, last words included", async () => {
   await using node = await openNode();
   using own = new OwnLog();
-  const options: LogSourcesOptions = {
-    own,
-    store: node.store,
-    launcher: node.launcher,
-    find: (id) => node.supervisor.find(id),
-    shards: () => [],
-  };
+  const options = sourcesOf(node, own);
   const script = "echo up; sleep 1; echo 'ValueError: no'; printf 'and no newline'; exit 1";
   const { shardId } = await node.start(script);
   const whole = { lines: ["up", "ValueError: no", "and no newline"], ended: true };

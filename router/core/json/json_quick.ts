@@ -2,6 +2,16 @@
  * Finds the top-level members of text that is known to be JSON. What is known need not be checked
  * again: strings, of which prompts consist, are stepped over natively.
  */
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from "./json_bytes.ts";
 import type { JsonMember, JsonObject } from "./json_scan.ts";
 import { type JsonText, stringEnd } from "./json_text.ts";
 
@@ -12,14 +22,6 @@ export interface QuickObject {
 }
 
 const DEPTH_MAX = 256;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
 const SPACE_MAX = 0x20;
 
 /**

@@ -3,6 +3,16 @@
  * its own members and send the rest as it came: a round trip through JSON.parse rounds big integers
  * and rewrites numbers.
  */
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from "./json_bytes.ts";
 
 /** One member. Offsets are bytes from the start of the text; ends are exclusive. */
 export interface JsonMember {
@@ -51,15 +61,6 @@ export interface JsonScanOptions {
 const DEPTH_MAX = 256;
 /** Of a path in a message: deeper than that nobody looks. */
 const PATH_CHARS_MAX = 200;
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
 
 /** Reads `bytes` as one JSON object with nothing but white space around it. Never throws. */
 export function scanObject(bytes: Uint8Array, options?: JsonScanOptions): JsonObject | JsonInvalid {

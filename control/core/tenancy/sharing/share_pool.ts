@@ -7,8 +7,9 @@
  * and control saves up for the rate that is free.
  *
  * A burst and what refills after it would be twice the limit in one minute. So what routers have used
- * is remembered for a minute, and nothing is given out that could bring a minute above the limit and a sixteenth, with all that the routers may use
- * until they ask again. Those that ask later than that still stay within a tenth, for two seconds more.
+ * is remembered for a minute, and nothing is given out that could bring a minute above the limit and
+ * a sixteenth, with all that the routers may use until they ask again. Those that ask later than that
+ * still stay within a tenth, for two seconds more.
  */
 import { divide } from "./divide.ts";
 import { LastMinute, MINUTE_MS } from "./last_minute.ts";
