@@ -2,6 +2,7 @@
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { formatRevision } from "@heddle/proto/revision";
 import { logger } from "@heddle/common/log";
+import type { Violation } from "./core/check_plan.ts";
 import type { Action } from "./core/plan.ts";
 import { encodeCommand } from "./edge/agent_client.ts";
 import type { ControlMetrics } from "./edge/control_metrics.ts";
@@ -52,14 +53,21 @@ function unsure(): HeddleError {
   );
 }
 
-export function hooksOf(metrics: ControlMetrics): LoopHooks {
+export function hooksOf(
+  { metrics, dropped }: {
+    readonly metrics: ControlMetrics;
+    /** Told each plan that was dropped, by a rule that it would have broken. */
+    readonly dropped: (violation: Violation) => void;
+  },
+): LoopHooks {
   return {
     passed({ plan, violations, durationMs }) {
       metrics.pass(durationMs, violations.map(({ rule }) => rule));
       for (const { rule, detail } of violations) {
         log.error("A plan would have broken a rule and was dropped", { rule, detail });
       }
-      if (violations.length > 0) return;
+      const [first] = violations;
+      if (first !== undefined) return dropped(first);
       for (const { model, count, reason } of plan.steps) {
         log.info("scale model", { model, replicas: count, reason });
       }

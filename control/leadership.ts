@@ -41,6 +41,8 @@ export interface Leadership {
   readonly logs: LogRequests;
   readonly requests: NodeRequests;
   readonly catalogWatch: CatalogWatch;
+  /** The newest plan that would have broken a rule, by one such rule; undefined: none. */
+  dropped(): { readonly rule: string; readonly detail: string; readonly at: number } | undefined;
   readonly agents: ServiceImpl<typeof AgentService>;
   /** Tells every node anew what it was told when it registered. */
   tellAgain(): void;
@@ -162,8 +164,12 @@ function startBrain(
     world,
     clock: MONOTONIC_CLOCK,
     effects,
-    hooks: hooksOf(metrics),
+    hooks: hooksOf({
+      metrics,
+      dropped: ({ rule, detail }) => dropped = { rule, detail, at: loop.now() },
+    }),
   });
+  let dropped: ReturnType<Leadership["dropped"]>;
   const agents = { realm, streams, logs, requests, loop, engines };
   const catalogWatch = new CatalogWatch({
     file: settings.catalogFile,
@@ -181,6 +187,7 @@ function startBrain(
     logs,
     requests,
     catalogWatch,
+    dropped: () => dropped,
     agents: agentRpc(agents),
     tellAgain: () => tellAgain(agents),
     attach: attachRpc({

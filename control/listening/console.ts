@@ -2,6 +2,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { type Address, formatAddress } from "@heddle/common/address";
 import { logger } from "@heddle/common/log";
+import type { ShownCertificate } from "@heddle/common/identity";
 import type { TlsMaterial } from "@heddle/common/mtls_files";
 import type { Peer } from "@heddle/common/rpc_server";
 import { VERSION } from "@heddle/common/version";
@@ -12,7 +13,8 @@ import type { WebRequest, WebResponse } from "../edge/console/http/answer.ts";
 import { Playground } from "../edge/console/chat.ts";
 import { consoleHandler, type Door } from "../edge/console/console.ts";
 import { hostsOf } from "../edge/console/http/guard.ts";
-import { BEGIN_WITHIN_MS, Happenings, LOOK_EVERY_MS } from "../edge/console/happenings.ts";
+import { BEGIN_WITHIN_MS, Happenings, LOOK_EVERY_MS } from "../edge/live/happenings.ts";
+import type { Beside } from "../edge/live/trouble_facets.ts";
 import { startConsoleListener } from "../edge/console/http/listener.ts";
 import { Live } from "../edge/console/live.ts";
 import { preview } from "../edge/console/preview.ts";
@@ -45,6 +47,10 @@ export interface ConsoleParts {
   readonly seat: Seat;
   readonly tls: TlsMaterial | undefined;
   readonly tokens: () => Tokens;
+  /** What agents, routers and attached engines have shown. */
+  readonly certificates: () => readonly ShownCertificate[];
+  /** Of this control, as of the last reload; undefined without TLS. */
+  readonly own: () => Beside["own"];
   /** The admin API's services. */
   readonly routes: (router: ConnectRouter) => void;
 }
@@ -68,7 +74,7 @@ export async function serveConsole(parts: ConsoleParts): Promise<ServedConsole> 
   const world = () => seat.leadership?.loop.world();
   const now = () => MONOTONIC_CLOCK.now();
   const traffic = new Traffic();
-  const happenings = new Happenings();
+  const happenings = new Happenings(() => besideOf(parts));
   const live = new Live((topic) => look(topic, { seat, traffic, happenings }), now);
   const playground = new Playground(settings.console.endpoint, tls?.ca);
   const handler = consoleHandler({
@@ -107,6 +113,21 @@ export async function serveConsole(parts: ConsoleParts): Promise<ServedConsole> 
       playground.close();
       await local?.close();
     },
+  };
+}
+
+/** What of this control may be wrong, beside the world. */
+function besideOf({ settings, seat, certificates, own }: ConsoleParts): Beside {
+  const { leadership, standing } = seat;
+  const unknown = { file: settings.catalogFile, state: "applied", detail: "" } as const;
+  return {
+    certificates: certificates(),
+    own: own(),
+    wallMs: Date.now(),
+    control: settings.name,
+    catalogFile: leadership?.catalogWatch.status ?? unknown,
+    storeAway: standing.away,
+    dropped: leadership?.dropped(),
   };
 }
 

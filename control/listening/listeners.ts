@@ -3,6 +3,7 @@ import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { struckWhy } from "@heddle/common/deny_list";
 import type { ShownCertificate } from "@heddle/common/identity";
 import type { TlsMaterial } from "@heddle/common/mtls_files";
+import { readCertificate } from "@heddle/common/pki";
 import { type RpcServer, type RpcServerOptions, startRpcServer } from "@heddle/common/rpc_server";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import { AdminService } from "@heddle/proto/gen/admin";
@@ -58,6 +59,7 @@ export async function startListeners(
   { seat, realm, store, denied }: ListenerParts,
 ): Promise<Listeners> {
   let tokens = await readTokens(settings);
+  let own = tls && readCertificate(tls.cert);
   const refuses = (shown: ShownCertificate) => struckWhy(denied.struck, shown);
   const opened: RpcServer[] = [];
   const serve = async (options: Omit<RpcServerOptions, "tls">) => {
@@ -78,6 +80,8 @@ export async function startListeners(
     seat,
     tls,
     tokens: () => tokens,
+    certificates: () => opened.flatMap((server) => server.peers()),
+    own: () => own,
     routes: adminRoutes,
   });
   // Ends connections of those who were struck by now.
@@ -110,6 +114,7 @@ export async function startListeners(
       console: page,
       async reload(next) {
         for (const server of opened) server.reload(next);
+        own = readCertificate(next.cert);
         tokens = await readTokens(settings);
       },
       close: () => close(CLOSE_GRACE_MS),

@@ -15,6 +15,7 @@ export function eventListing(events: readonly FleetEvent[]): Listing<FleetEvent>
       { title: "WHAT", cell: ({ kind }) => kind },
       { title: "NAME", cell: ({ subject }) => subject },
       { title: "EVENT", cell: ({ text }) => text },
+      { title: "WHAT TO DO", cell: ({ next }) => next },
     ],
   };
 }
@@ -25,7 +26,7 @@ const NAME_WIDTH = 24;
 const RED = "\x1b[31m";
 const PLAIN = "\x1b[0m";
 
-/** One event as a line, or as one line of JSON. */
+/** One event as a line, with what to do below it on a terminal; or as one line of JSON. */
 export function formatEvent(
   event: FleetEvent,
   { output, terminal, color }: { output: Output; terminal: boolean; color: boolean },
@@ -33,10 +34,11 @@ export function formatEvent(
   if (output !== "table" && output !== "wide") {
     return `${JSON.stringify(toRecord(FleetEventSchema, event))}\n`;
   }
-  const { kind, subject, text, bad } = event;
+  const { kind, subject, text, bad, next } = event;
   const cells = [formatTime(Number(event.atMs)), visible(kind), visible(subject), visible(text)];
-  if (!terminal) return `${cells.join("\t")}\n`;
+  if (!terminal) return `${[...cells, visible(next)].join("\t")}\n`;
   const [when = "", what = "", name = "", said = ""] = cells;
   const line = `${when}  ${what.padEnd(KIND_WIDTH)}  ${name.padEnd(NAME_WIDTH)}  ${said}`;
-  return `${bad && color ? `${RED}${line}${PLAIN}` : line}\n`;
+  const below = next === "" ? "" : `    → ${visible(next)}\n`;
+  return `${bad && color ? `${RED}${line}${PLAIN}` : line}\n${below}`;
 }

@@ -14,16 +14,18 @@ const LOST = create(FleetEventSchema, {
   subject: "gpu-1",
   text: "ready → lost: \u001b[2Jfan",
   bad: true,
+  next: "repair it",
 });
 
 Deno.test("events: every form, and a name that moves no cursor", () => {
   const forms = everyForm(eventListing([LOST]));
-  const table = "WHEN                  WHAT  NAME   EVENT\n" +
-    "2027-01-15 08:00:00Z  node  gpu-1  ready → lost:  [2Jfan\n";
+  const table = "WHEN                  WHAT  NAME   EVENT                  WHAT TO DO\n" +
+    "2027-01-15 08:00:00Z  node  gpu-1  ready → lost:  [2Jfan  repair it\n";
   deepEqual([forms.table, forms.wide], [table, table]);
   equal(
     forms.pipe,
-    "WHEN\tWHAT\tNAME\tEVENT\n2027-01-15 08:00:00Z\tnode\tgpu-1\tready → lost:  [2Jfan\n",
+    "WHEN\tWHAT\tNAME\tEVENT\tWHAT TO DO\n" +
+      "2027-01-15 08:00:00Z\tnode\tgpu-1\tready → lost:  [2Jfan\trepair it\n",
   );
   deepEqual(JSON.parse(forms.json), [{
     number: 7,
@@ -32,20 +34,23 @@ Deno.test("events: every form, and a name that moves no cursor", () => {
     subject: "gpu-1",
     text: "ready → lost: \u001b[2Jfan",
     bad: true,
+    next: "repair it",
   }]);
   match(forms.yaml, /^- number: 7\n {2}at_ms: 1800000000500\n {2}kind: node\n/);
-  match(forms.csv, /^number,at_ms,kind,subject,text,bad\r\n7,1800000000500,node,gpu-1,/);
+  match(forms.csv, /^number,at_ms,kind,subject,text,bad,next\r\n7,1800000000500,node,gpu-1,/);
   match(everyForm(eventListing([])).table, /^Nothing has changed/);
 });
 
 Deno.test("events -f: a line for each, red on a terminal that has colours, JSON where asked", () => {
   const line = "2027-01-15 08:00:00Z  node     gpu-1                     ready → lost:  [2Jfan";
   const form = { output: "table", terminal: true, color: false } as const;
-  equal(formatEvent(LOST, form), `${line}\n`);
-  equal(formatEvent(LOST, { ...form, color: true }), `\u001b[31m${line}\u001b[0m\n`);
+  const below = "    → repair it\n";
+  equal(formatEvent(LOST, form), `${line}\n${below}`);
+  equal(formatEvent({ ...LOST, next: "" }, form), `${line}\n`);
+  equal(formatEvent(LOST, { ...form, color: true }), `\u001b[31m${line}\u001b[0m\n${below}`);
   equal(
     formatEvent(LOST, { ...form, terminal: false }),
-    "2027-01-15 08:00:00Z\tnode\tgpu-1\tready → lost:  [2Jfan\n",
+    "2027-01-15 08:00:00Z\tnode\tgpu-1\tready → lost:  [2Jfan\trepair it\n",
   );
   equal(JSON.parse(formatEvent(LOST, { ...form, output: "json" })).number, 7);
 });
@@ -165,5 +170,5 @@ Deno.test("top: machines get numbers, and null for what is not known", () => {
 });
 
 Deno.test("events: CSV without an event has its heads all the same", () => {
-  equal(everyForm(eventListing([])).csv, "number,at_ms,kind,subject,text,bad\r\n");
+  equal(everyForm(eventListing([])).csv, "number,at_ms,kind,subject,text,bad,next\r\n");
 });

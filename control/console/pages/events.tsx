@@ -28,7 +28,7 @@ export function Events({ live }: { readonly live: Live }) {
       {events.length === 0 ? <p class="quiet">Nothing.</p> : (
         <table class="events">
           <tbody>
-            {events.map(([id, { atMs, kind, subject, text, bad }]) => (
+            {events.map(([id, { atMs, kind, subject, text, bad, next }]) => (
               <tr key={id} class={bad ? "bad" : ""}>
                 <td class="time">{clockTime(atMs)}</td>
                 <td>
@@ -37,7 +37,10 @@ export function Events({ live }: { readonly live: Live }) {
                     ? <a href={hrefOf(`${kind}s`, subject)}>{subject}</a>
                     : subject}
                 </td>
-                <td>{text}</td>
+                <td>
+                  {text}
+                  {next !== "" && <div class="quiet">{next}</div>}
+                </td>
               </tr>
             ))}
           </tbody>

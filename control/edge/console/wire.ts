@@ -221,14 +221,16 @@ export type TrafficHistory = {
 /** Key of the collection `traffic`, and of the history, that stands for all models. */
 export const ALL_MODELS = "*";
 
-/** Something that changed its state. */
+/** Something that changed its state, or went wrong. */
 export interface EventItem {
   /** Wall clock of control, in ms since 1970. */
   readonly atMs: number;
-  readonly kind: "node" | "replica" | "model" | "router";
+  readonly kind: "node" | "replica" | "model" | "router" | "control";
   readonly subject: string;
   readonly text: string;
   readonly bad: boolean;
+  /** What a person does about it; empty where there is nothing to do. */
+  readonly next: string;
 }
 
 /** What each collection holds. */

@@ -21,13 +21,18 @@ export function daysLeft(
   const own = shown.filter(({ identity }) =>
     identity?.role === role && names.includes(identity.name)
   );
-  const newest = own.reduce<ShownCertificate | undefined>(
-    (best, each) => best === undefined || each.notAfter > best.notAfter ? each : best,
-    undefined,
-  );
+  const newest = newestOf(own);
   if (newest === undefined) return undefined;
   const leftMs = newest.notAfter - now;
   return leftMs > (newest.notAfter - newest.notBefore) * WORTH_A_WORD
     ? undefined
     : Math.max(0, Math.floor(leftMs / DAY_MS));
+}
+
+/** The one that holds longest: after a renewal the one before may be shown still. */
+export function newestOf(shown: readonly ShownCertificate[]): ShownCertificate | undefined {
+  return shown.reduce<ShownCertificate | undefined>(
+    (best, each) => best === undefined || each.notAfter > best.notAfter ? each : best,
+    undefined,
+  );
 }

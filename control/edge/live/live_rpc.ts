@@ -3,7 +3,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { delay } from "@heddle/common/task";
 import { HeddleError } from "@heddle/proto/error";
 import type { LiveService } from "@heddle/proto/gen/live";
-import type { Happenings } from "../console/happenings.ts";
+import type { Happenings } from "./happenings.ts";
 import type { Traffic } from "../console/traffic.ts";
 import { ALL_MODELS, type TrafficSample } from "../console/wire.ts";
 

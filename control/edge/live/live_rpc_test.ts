@@ -14,6 +14,7 @@ const item = (subject: string): EventItem => ({
   subject,
   text: "ready → lost",
   bad: true,
+  next: "repair it",
 });
 
 /** What a follower is told next. */
@@ -77,6 +78,7 @@ Deno.test("LiveService tells what was, follows what comes, and goes on where a c
     "n2",
     2n,
   ]]);
+  equal(first.events[0]?.next, "repair it");
   control.happens("n3");
   const second = await next(follow);
   deepEqual(second.events.map(({ subject }) => subject), ["n3"]);

@@ -26,7 +26,7 @@ interface EventFlags extends ListFlags {
 
 export const events = buildCommand({
   docs: {
-    brief: "What changed its state: nodes, replicas, models and routers",
+    brief: "What changed its state or went wrong, and what to do about it",
     fullDescription: "Control remembers the last 300 of them since it began to lead. " +
       "With --follow each comes as it happens, as a line of its own; with -o json as a line of JSON.",
   },

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file heddle/v1/live.proto.
  */
 export const file_heddle_v1_live: GenFile = /*@__PURE__*/
-  fileDesc("ChRoZWRkbGUvdjEvbGl2ZS5wcm90bxIJaGVkZGxlLnYxIkMKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZmb2xsb3cYASABKAgSDQoFYWZ0ZXIYAiABKAQSDgoGc291cmNlGAMgASgJIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USDgoGc291cmNlGAEgASgJEiUKBmV2ZW50cxgCIAMoCzIVLmhlZGRsZS52MS5GbGVldEV2ZW50ImUKCkZsZWV0RXZlbnQSDgoGbnVtYmVyGAEgASgEEg0KBWF0X21zGAIgASgEEgwKBGtpbmQYAyABKAkSDwoHc3ViamVjdBgEIAEoCRIMCgR0ZXh0GAUgASgJEgsKA2JhZBgGIAEoCCIUChJMaXN0VHJhZmZpY1JlcXVlc3QiZAoTTGlzdFRyYWZmaWNSZXNwb25zZRInCgZtb2RlbHMYASADKAsyFy5oZWRkbGUudjEuTW9kZWxUcmFmZmljEiQKA2FsbBgCIAEoCzIXLmhlZGRsZS52MS5Nb2RlbFRyYWZmaWMixQIKDE1vZGVsVHJhZmZpYxINCgVtb2RlbBgBIAEoCRIbChNyZXF1ZXN0c19wZXJfc2Vjb25kGAIgASgBEhsKE2ZhaWx1cmVzX3Blcl9zZWNvbmQYAyABKAESHQoVc2xvX21pc3Nlc19wZXJfc2Vjb25kGAQgASgBEhEKCWluX2ZsaWdodBgFIAEoDRIPCgd3YWl0aW5nGAYgASgNEhgKC3R0ZnRfcDUwX21zGAcgASgBSACIAQESGAoLdHRmdF9wOTlfbXMYCCABKAFIAYgBARIcCg9jYWNoZV9oaXRfc2hhcmUYCSABKAFIAogBARIjCgVxdWV1ZRgKIAEoCzIULmhlZGRsZS52MS5CYW5kUXVldWVCDgoMX3R0ZnRfcDUwX21zQg4KDF90dGZ0X3A5OV9tc0ISChBfY2FjaGVfaGl0X3NoYXJlIksKCUJhbmRRdWV1ZRIQCghwbGF0aW51bRgBIAEoDRIMCgRnb2xkGAIgASgNEg4KBnNpbHZlchgDIAEoDRIOCgZicm9uemUYBCABKA0yqwEKC0xpdmVTZXJ2aWNlEk4KC1dhdGNoRXZlbnRzEh0uaGVkZGxlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoeLmhlZGRsZS52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlMAESTAoLTGlzdFRyYWZmaWMSHS5oZWRkbGUudjEuTGlzdFRyYWZmaWNSZXF1ZXN0Gh4uaGVkZGxlLnYxLkxpc3RUcmFmZmljUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChRoZWRkbGUvdjEvbGl2ZS5wcm90bxIJaGVkZGxlLnYxIkMKEldhdGNoRXZlbnRzUmVxdWVzdBIOCgZmb2xsb3cYASABKAgSDQoFYWZ0ZXIYAiABKAQSDgoGc291cmNlGAMgASgJIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USDgoGc291cmNlGAEgASgJEiUKBmV2ZW50cxgCIAMoCzIVLmhlZGRsZS52MS5GbGVldEV2ZW50InMKCkZsZWV0RXZlbnQSDgoGbnVtYmVyGAEgASgEEg0KBWF0X21zGAIgASgEEgwKBGtpbmQYAyABKAkSDwoHc3ViamVjdBgEIAEoCRIMCgR0ZXh0GAUgASgJEgsKA2JhZBgGIAEoCBIMCgRuZXh0GAcgASgJIhQKEkxpc3RUcmFmZmljUmVxdWVzdCJkChNMaXN0VHJhZmZpY1Jlc3BvbnNlEicKBm1vZGVscxgBIAMoCzIXLmhlZGRsZS52MS5Nb2RlbFRyYWZmaWMSJAoDYWxsGAIgASgLMhcuaGVkZGxlLnYxLk1vZGVsVHJhZmZpYyLFAgoMTW9kZWxUcmFmZmljEg0KBW1vZGVsGAEgASgJEhsKE3JlcXVlc3RzX3Blcl9zZWNvbmQYAiABKAESGwoTZmFpbHVyZXNfcGVyX3NlY29uZBgDIAEoARIdChVzbG9fbWlzc2VzX3Blcl9zZWNvbmQYBCABKAESEQoJaW5fZmxpZ2h0GAUgASgNEg8KB3dhaXRpbmcYBiABKA0SGAoLdHRmdF9wNTBfbXMYByABKAFIAIgBARIYCgt0dGZ0X3A5OV9tcxgIIAEoAUgBiAEBEhwKD2NhY2hlX2hpdF9zaGFyZRgJIAEoAUgCiAEBEiMKBXF1ZXVlGAogASgLMhQuaGVkZGxlLnYxLkJhbmRRdWV1ZUIOCgxfdHRmdF9wNTBfbXNCDgoMX3R0ZnRfcDk5X21zQhIKEF9jYWNoZV9oaXRfc2hhcmUiSwoJQmFuZFF1ZXVlEhAKCHBsYXRpbnVtGAEgASgNEgwKBGdvbGQYAiABKA0SDgoGc2lsdmVyGAMgASgNEg4KBmJyb256ZRgEIAEoDTKrAQoLTGl2ZVNlcnZpY2USTgoLV2F0Y2hFdmVudHMSHS5oZWRkbGUudjEuV2F0Y2hFdmVudHNSZXF1ZXN0Gh4uaGVkZGxlLnYxLldhdGNoRXZlbnRzUmVzcG9uc2UwARJMCgtMaXN0VHJhZmZpYxIdLmhlZGRsZS52MS5MaXN0VHJhZmZpY1JlcXVlc3QaHi5oZWRkbGUudjEuTGlzdFRyYWZmaWNSZXNwb25zZWIGcHJvdG8z");
 
 /**
  * @generated from message heddle.v1.WatchEventsRequest
@@ -66,7 +66,7 @@ export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__P
   messageDesc(file_heddle_v1_live, 1);
 
 /**
- * A node, replica, model or router changed its state.
+ * Something changed its state, went wrong, or is over.
  *
  * @generated from message heddle.v1.FleetEvent
  */
@@ -86,7 +86,7 @@ export type FleetEvent = Message<"heddle.v1.FleetEvent"> & {
   atMs: bigint;
 
   /**
-   * "node", "replica", "model" or "router".
+   * "node", "replica", "model", "router" or "control".
    *
    * @generated from field: string kind = 3;
    */
@@ -108,6 +108,13 @@ export type FleetEvent = Message<"heddle.v1.FleetEvent"> & {
    * @generated from field: bool bad = 6;
    */
   bad: boolean;
+
+  /**
+   * What a person does about it; empty where there is nothing to do.
+   *
+   * @generated from field: string next = 7;
+   */
+  next: string;
 };
 
 /**

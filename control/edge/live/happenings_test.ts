@@ -12,13 +12,24 @@ import {
 import { FakeNode } from "../../core/testing/fake_node.ts";
 import { Simulation } from "../../core/testing/simulation.ts";
 import { Happenings } from "./happenings.ts";
+import type { Beside } from "./trouble_facets.ts";
+
+const QUIET: Beside = {
+  certificates: [],
+  own: undefined,
+  wallMs: T0,
+  control: "c1",
+  catalogFile: { file: "/etc/heddle/catalog.yaml", state: "applied", detail: "" },
+  storeAway: undefined,
+  dropped: undefined,
+};
 
 const MODEL = modelOf({ name: "m" });
 const said = (happenings: Happenings) =>
   [...happenings.events().values()].map(({ kind, subject, text }) => `${kind} ${subject}: ${text}`);
 
 Deno.test("Happenings says what changed its state, and why, and nothing at the first look", () => {
-  const happenings = new Happenings();
+  const happenings = new Happenings(() => QUIET);
   const begun = worldWith([MODEL], { n1: {} });
   happenings.look(begun, T0);
   deepEqual(said(happenings), []);
@@ -39,7 +50,7 @@ Deno.test("Happenings says what changed its state, and why, and nothing at the f
 });
 
 Deno.test("Happenings begins anew when control leads again, and remembers what was", () => {
-  const happenings = new Happenings();
+  const happenings = new Happenings(() => QUIET);
   const begun = worldWith([MODEL], { n1: {} });
   happenings.look(begun, T0);
   happenings.look(observe(begun, registered("n2"), T0), T0);
@@ -50,7 +61,7 @@ Deno.test("Happenings begins anew when control leads again, and remembers what w
 });
 
 Deno.test("Happenings keeps 300 events, each cut to what a person reads", () => {
-  const happenings = new Happenings();
+  const happenings = new Happenings(() => QUIET);
   const begun = worldWith([MODEL], { n1: {} });
   const long = "x".repeat(5_000);
   const cordoned = observe(begun, { kind: "cordon", node: "n1", by: "a", reason: long }, T0);
@@ -61,7 +72,7 @@ Deno.test("Happenings keeps 300 events, each cut to what a person reads", () => 
 });
 
 Deno.test("Happenings tells of engines that something else started", () => {
-  const happenings = new Happenings();
+  const happenings = new Happenings(() => QUIET);
   const { timings, ...rest } = worldWith([MODEL], {});
   const begun = { ...rest, timings: { ...timings, attachLeaseMs: 30_000 } };
   happenings.look(begun, T0);
@@ -90,7 +101,7 @@ Deno.test("Happenings tells when a replica may hang, hangs, hangs for another re
     catalog: catalog({ name: "m", source: "s", profiles }),
   });
   sim.run(20_000);
-  const happenings = new Happenings();
+  const happenings = new Happenings(() => QUIET);
   happenings.look(sim.world, sim.now);
   const [shard] = [...sim.world.replicas.values()].flatMap(({ shards }) => shards);
   const says = (state: number, reason: string, message: string) => {
@@ -123,14 +134,14 @@ Deno.test("Happenings tells when a replica may hang, hangs, hangs for another re
 });
 
 Deno.test("Happenings tells of a node's problems once, when they come and when they are over", () => {
-  const happenings = new Happenings();
+  const happenings = new Happenings(() => QUIET);
   const begun = worldWith([MODEL], { n1: {} });
   happenings.look(begun, T0);
   const whole = inventory("n1");
   const problem = (reason: string) => ({
     reason,
     detail: "GPU has fallen off the bus",
-    remedy: "",
+    remedy: "reset the GPU",
   });
   const broken = {
     ...whole,
@@ -143,6 +154,7 @@ Deno.test("Happenings tells of a node's problems once, when they come and when t
   happenings.look(bad, T0);
   happenings.look(bad, T0 + 2_000);
   deepEqual(said(happenings), ["node n1: gpu_xid: GPU 0: GPU has fallen off the bus"]);
+  equal([...happenings.events().values()].at(-1)?.next, "reset the GPU");
   happenings.look(observe(bad, registered("n1"), T0), T0 + 4_000);
   equal(said(happenings).at(-1), "node n1: gpu_xid is over");
   equal([...happenings.events().values()].at(-1)?.bad, false);
