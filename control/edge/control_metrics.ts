@@ -1,11 +1,13 @@
 /** What control measures of itself and of the fleet. Gauges are read from the world at a scrape. */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { replicaWord } from "../core/views/replicas.ts";
+import type { ReplicaView } from "../core/views.ts";
 import type { CatalogFileState } from "./catalog_watch.ts";
 
 /** What the gauges are read from. */
 export interface MetricSources {
   readonly nodes: () => readonly { readonly state: string }[];
-  readonly replicas: () => readonly { readonly model: string; readonly state: string }[];
+  readonly replicas: () => readonly Pick<ReplicaView, "model" | "state" | "shards">[];
   /** Engines that something else started. */
   readonly attached: () => readonly { readonly attached?: { readonly state: string } }[];
   readonly models: () => readonly {
@@ -55,6 +57,8 @@ const FILE_STATES: readonly CatalogFileState[] = [
   "invalid",
   "unreadable",
 ];
+
+const UNWELL = ["suspected", "degraded"] as const;
 
 /** Registers everything on `registry`. */
 export function controlMetrics(registry: Registry, sources: MetricSources): ControlMetrics {
@@ -162,6 +166,7 @@ function registerGauges(registry: Registry, sources: MetricSources): void {
     () => sources.models().reduce((sum, model) => sum + model.unsafeProfiles.length, 0),
   );
   registerFleet(registry, sources);
+  registerUnwell(registry, sources);
   registerAttached(registry, sources);
 }
 
@@ -204,6 +209,26 @@ function registerFleet(registry: Registry, sources: MetricSources): void {
     collect() {
       this.reset();
       for (const { model, state } of sources.replicas()) this.inc({ model, state });
+    },
+  });
+}
+
+/** Of those that count as ready; a model of which all are well has zeros, so that an alert ends. */
+function registerUnwell(registry: Registry, { models, replicas }: MetricSources): void {
+  new Gauge({
+    name: "heddle_control_replicas_unwell",
+    help: "Ready replicas that may hang (suspected), or of which a part is not well (degraded).",
+    labelNames: ["model", "state"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { name: model } of models()) {
+        for (const state of UNWELL) this.set({ model, state }, 0);
+      }
+      for (const replica of replicas()) {
+        const state = UNWELL.find((word) => word === replicaWord(replica));
+        if (state !== undefined) this.inc({ model: replica.model, state });
+      }
     },
   });
 }

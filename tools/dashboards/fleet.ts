@@ -68,6 +68,16 @@ export const FLEET: Dashboard = {
           queries: [{ expr: "sum by (state) (heddle_control_replicas)", legend: "{{state}}" }],
         },
         {
+          title: "Ready and not well",
+          description:
+            "suspected: may hang, still asked. degraded: asked only where no other is left; what hangs is ended after 11 min.",
+          unit: "short",
+          queries: [{
+            expr: "sum by (model, state) (heddle_control_replicas_unwell) > 0",
+            legend: "{{model}}: {{state}}",
+          }],
+        },
+        {
           title: "Engines that failed",
           description: "By why. The words are those of heddle replicas.",
           unit: "short",
