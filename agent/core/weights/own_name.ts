@@ -7,6 +7,8 @@
 export const OWN_FOLDER = "heddle";
 /** In each folder: what it holds. Also the proof that it is whole. */
 export const MANIFEST_FILE = ".heddle-weights.json";
+/** In each folder that is not whole yet: held by whoever fetches into it. */
+export const LOCK_FILE = ".lock";
 
 const SLUG_LENGTH_MAX = 80;
 const VERSION_LENGTH = 12;

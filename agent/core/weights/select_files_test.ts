@@ -76,3 +76,8 @@ Deno.test("selectFiles() follows patterns to the letter, and says when they leav
   match(why(files, { file: "c" }), /it has no c; it has a\/config\.json/);
   match(why(["README.md"]), /none of its files are weights: README\.md/);
 });
+
+Deno.test("selectFiles() leaves what bears the names of Heddle's own files", () => {
+  const names = ["model.safetensors", ".lock", ".heddle-weights.json", "sub/.lock"];
+  deepEqual(chosen(names, { include: ["*"] }).paths, ["model.safetensors", "sub/.lock"]);
+});

@@ -7,6 +7,7 @@ import { encodeManifest, type FetchRequest, type ReportOf } from "../../core/wei
 import { WeightsError } from "../../core/weights/failure.ts";
 import {
   folderName,
+  LOCK_FILE,
   MANIFEST_FILE,
   ownName,
   partialName,
@@ -20,7 +21,6 @@ import type { Progress } from "./progress.ts";
 
 const FOLDER_MODE = 0o750;
 const FILE_MODE = 0o640;
-const LOCK = ".lock";
 /** Between looks whether another program is done that fetches the same. */
 const LOCK_POLL_MS = 1_000;
 
@@ -39,7 +39,7 @@ export async function fetchWeights(
   const folder = folderName(request, listing.version);
   const partial = join(into, partialName(folder));
   await makeFolder(partial);
-  using _lock = await lock(join(partial, LOCK), progress, signal);
+  using _lock = await lock(join(partial, LOCK_FILE), progress, signal);
   // Whoever held it may have finished it.
   const meanwhile = await findOwn(into, request, listing.version);
   if (meanwhile !== undefined) return doneWith(meanwhile, 0);
@@ -66,7 +66,7 @@ export async function fetchWeights(
   await writeFileAtomic(join(partial, MANIFEST_FILE), encodeManifest(manifest), {
     mode: FILE_MODE,
   });
-  await Deno.remove(join(partial, LOCK)).catch(() => {});
+  await Deno.remove(join(partial, LOCK_FILE)).catch(() => {});
   await Deno.rename(partial, join(into, folder));
   await removeOthers(request, folder);
   return doneWith({ folder, manifest }, progress.receivedBytes);
@@ -140,7 +140,11 @@ async function removeOthers(request: FetchRequest, folder: string): Promise<void
   for await (const each of Deno.readDir(request.into)) {
     if (wantOfPartial(each.name) !== name || each.name === partialName(folder)) continue;
     const path = join(request.into, each.name);
-    const held = await Deno.open(join(path, LOCK), { write: true, create: true, mode: FILE_MODE });
+    const held = await Deno.open(join(path, LOCK_FILE), {
+      write: true,
+      create: true,
+      mode: FILE_MODE,
+    });
     try {
       if (await held.tryLock(true)) await Deno.remove(path, { recursive: true });
     } finally {

@@ -17,8 +17,11 @@ export async function fakeWeb(
     readonly length?: boolean;
     /** Address to listen at. @default "127.0.0.1" */
     readonly host?: string;
+    /** Headers besides, for the answer to that request, counted from 0. */
+    readonly headers?: (count: number) => Readonly<Record<string, string>>;
   } = {},
 ): Promise<FakeWeb> {
+  let count = 0;
   return await listening(how.host ?? LOOPBACK, (request, response) => {
     const path = decodeURIComponent(new URL(request.url ?? "/", "http://x").pathname);
     const found = files[path];
@@ -35,6 +38,7 @@ export async function fakeWeb(
       ...(ranged
         ? { "content-range": `bytes ${first}-${Number(first) + part.length - 1}/${body.length}` }
         : {}),
+      ...how.headers?.(count++),
     });
     if (request.method === "HEAD") return void response.end();
     response.end(Buffer.from(part));

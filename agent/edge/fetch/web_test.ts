@@ -105,6 +105,46 @@ Deno.test("a file that is not what SHA256SUMS says is refused", async () => {
   });
 });
 
+Deno.test("what is not the file, or not all of one, never counts as it", async (t) => {
+  const cases: readonly (readonly [
+    string,
+    string,
+    RegExp,
+    (count: number) => Record<string, string>,
+  ])[] = [
+    ["replaced by another of its size", "changed", /is not the file that it was/, (count) => ({
+      etag: count < 3 ? '"one"' : 'W/"two"',
+    })],
+    ["replaced, as its date says", "changed", /put SHA256SUMS beside it/, (count) => ({
+      etag: "",
+      "last-modified": `Mon, 0${count < 3 ? 1 : 2} Jan 2024 00:00:00 GMT`,
+    })],
+    ["compressed on the way", "unreachable", /came compressed \(gzip\)/, () => ({
+      "content-encoding": "gzip",
+    })],
+    ["a page", "unreachable", /a page in the place of the file/, () => ({
+      "content-type": "text/html; charset=utf-8",
+    })],
+  ];
+  for (const [name, reason, words, headers] of cases) {
+    await t.step(name, async () => {
+      await using web = await fakeWeb({ "/m.gguf": GGUF }, { headers });
+      await rejects(fetched(`${web.url}/m.gguf`), (error: unknown) => {
+        ok(error instanceof WeightsError && error.reason === reason, String(error));
+        match(error.message, words);
+        return true;
+      });
+    });
+  }
+});
+
+Deno.test("a file keeps its content where only its etag's strength changes", async () => {
+  await using web = await fakeWeb({ "/m.gguf": GGUF }, {
+    headers: (count) => ({ etag: count % 2 === 0 ? '"one"' : 'W/"one"' }),
+  });
+  deepEqual((await fetched(`${web.url}/m.gguf`)).files, { "m.gguf": GGUF });
+});
+
 Deno.test("listings name nothing that lies elsewhere", () => {
   const base = "http://h/a/";
   const html = '<a href="x.gguf">x</a><A class=y href="/a/sub/y">y</A><a href="/etc/z">z</a>' +

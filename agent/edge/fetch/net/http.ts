@@ -90,7 +90,7 @@ export class Http implements Disposable {
     for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
       const response = await this.#once(at, asked);
       if (!REDIRECT_STATUS.has(response.status)) {
-        if (response.ok) return { response, url: at };
+        if (response.ok) return { response: await asItIs(response, at), url: at };
         throw await refusal(
           response,
           url,
@@ -143,6 +143,25 @@ export class Http implements Disposable {
   }
 }
 
+/** Only a whole answer, or a range, of bytes that nothing on the way has changed the form of. */
+async function asItIs(response: Response, url: string): Promise<Response> {
+  const { status, headers } = response;
+  const encoding = headers.get("content-encoding")?.trim() ?? "";
+  // Some servers say of an archive that it is compressed, and mean the archive.
+  const plain = /^(?:identity)?$/i.test(encoding) || /\.t?gz$/i.test(shown(url));
+  if ((status === 200 || status === 206) && plain) return response;
+  await response.body?.cancel();
+  throw new WeightsError(
+    "unreachable",
+    plain
+      ? `${shown(url)} answered ${status}, which brings nothing`
+      : `${
+        shown(url)
+      } came compressed (${encoding}), and was asked for as it lies there: the server, ` +
+        "or a proxy before it, must not compress",
+  );
+}
+
 /** A URL for people: what is behind the ? may be a signature. */
 export function shown(url: string): string {
   return url.replace(/[?#].*$/s, "");
@@ -157,7 +176,8 @@ export function networkWords(error: unknown): string {
 function redirected(from: string, location: string | null): string {
   let to: URL;
   try {
-    to = new URL(location ?? "", from);
+    if (location === null || location === "") throw new TypeError("nowhere");
+    to = new URL(location, from);
   } catch {
     throw new Retriable(`${shown(from)} redirects to nowhere`);
   }
@@ -227,8 +247,9 @@ async function firstWords(response: Response): Promise<string> {
   }
 }
 
+// In seconds, or the moment itself.
 function retryAfter(headers: Headers): { waitMs?: number } {
   const text = headers.get("retry-after") ?? "";
-  if (!/^\d+$/.test(text)) return {};
-  return { waitMs: Math.min(Number(text) * 1_000, RETRY_AFTER_MS_MAX) };
+  const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now();
+  return waitMs > 0 ? { waitMs: Math.min(waitMs, RETRY_AFTER_MS_MAX) } : {};
 }

@@ -9,13 +9,15 @@ import { readSafetensorsIndex } from "@heddle/common/model/hf_config";
 import { type Http, Retriable, shown } from "../net/http.ts";
 import { type Patience, withPatience } from "../net/patience.ts";
 import { readText } from "../net/read_body.ts";
-import type { FileHash, RemoteFile, RemoteListing } from "./remote_file.ts";
+import { type FileHash, type RemoteFile, type RemoteListing, tagOf } from "./remote_file.ts";
 
 const SUMS = "SHA256SUMS";
 const INDEX = /\.safetensors\.index\.json$/;
 const PART = /^(.*-)00001(-of-)(\d{5})(\.gguf)$/i;
 const TEXT_BYTES_MAX = 64 * 1024 ** 2;
 const FILES_MAX = 2_000;
+/** What no server shows as a page, unless it shows something else in its place. */
+const WEIGHTS = /\.(?:safetensors|gguf|bin|pt|pth|ckpt)$/i;
 /** Asked for at once about their sizes. */
 const HEADS_AT_ONCE = 8;
 
@@ -108,9 +110,11 @@ class Web {
       }
     });
     if (headers === undefined) return undefined;
+    const { path, hash } = named;
+    if (hash === undefined && WEIGHTS.test(path) && isPage(headers)) throw sentPage(url);
     const size = sizeIn(headers);
     const identity = headers.get("etag") ?? headers.get("last-modified") ?? `size ${size ?? "?"}`;
-    return { path: named.path, url, size, hash: named.hash, identity: named.hash?.hex ?? identity };
+    return { path, url, size, hash, identity: hash?.hex ?? identity, tag: tagOf(headers) };
   }
 
   async #folder(url: string): Promise<readonly Named[]> {
@@ -185,6 +189,17 @@ export function namesInListing(text: string, base: string): readonly Named[] {
     return path !== undefined && isInside(path) ? [path] : [];
   });
   return [...new Set(names)].slice(0, FILES_MAX).map((path) => ({ path }));
+}
+
+function isPage(headers: Headers): boolean {
+  return /^\s*(?:text\/html|application\/xhtml)/i.test(headers.get("content-type") ?? "");
+}
+
+function sentPage(url: string): WeightsError {
+  return new WeightsError(
+    "unreachable",
+    `${shown(url)} answered with a page in the place of the file: a login's, or a proxy's`,
+  );
 }
 
 function lastName(url: string): string {

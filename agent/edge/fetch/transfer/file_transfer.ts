@@ -6,6 +6,7 @@ import type { Pace } from "./pace.ts";
 import type { PartFile } from "./part_file.ts";
 import { gaveUp, type Patience, waitAfter } from "../net/patience.ts";
 import { readBody } from "../net/read_body.ts";
+import { type FileTag, isOther, tagOf } from "../remote/remote_file.ts";
 
 /** Written bytes are noted this often: a crash costs each connection so many, or so much time. */
 const NOTE_BYTES = 1024 ** 2;
@@ -27,6 +28,8 @@ export class FileTransfer {
   readonly #options: TransferOptions;
   /** Where the hub redirected to, for all ranges: asking it for each would be asking too often. */
   #target: string | undefined;
+  /** Of the content that all ranges must be of. */
+  #tag: FileTag | undefined;
 
   constructor(part: PartFile, options: TransferOptions) {
     this.#part = part;
@@ -157,8 +160,16 @@ export class FileTransfer {
    * the range. Throws when it is not what was asked for.
    */
   async #accepted({ response, url }: Answer, range: Interval): Promise<number | undefined> {
-    const { size } = this.#part;
+    const { size, file } = this.#part;
     const { status, headers } = response;
+    // A hash would tell in the end; without one, ranges of two contents would make a file of neither.
+    if (file.hash === undefined) {
+      this.#tag ??= file.tag ?? tagOf(headers);
+      if (isOther(this.#tag, tagOf(headers))) {
+        await response.body?.cancel();
+        throw replaced(url);
+      }
+    }
     const [, first, last, total] =
       /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(headers.get("content-range") ?? "") ?? [];
     if (status === 206 && range.end !== Infinity) {
@@ -203,6 +214,16 @@ function changed(url: string, has: number, promised: number | undefined): Weight
   return new WeightsError(
     "changed",
     `${shown(url)} has ${has} bytes, and ${promised} were promised`,
+  );
+}
+
+function replaced(url: string): WeightsError {
+  return new WeightsError(
+    "changed",
+    `${
+      shown(url)
+    } is not the file that it was when the fetch began. Where servers answer in turns ` +
+      "and call one file differently, put SHA256SUMS beside it and name the folder",
   );
 }
 
