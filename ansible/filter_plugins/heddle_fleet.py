@@ -15,11 +15,18 @@ SHARED = re.compile(
     r"^(nfs\d?|cifs|smb\d?|smbfs|lustre|ceph|beegfs|gpfs|glusterfs|ocfs2|gfs2|afs|9p|virtiofs|weka\w*|orangefs|"
     r"fuse\.(ceph\w*|glusterfs|sshfs|s3fs|rclone|juicefs|gcsfuse|goofys|geesefs|mountpoint-s3|weka\w*|lizardfs|moosefs|mfs\w*|alluxio\w*|blobfuse2?))$"
 )
+# What shells, and Ansible's own search, say of an interpreter that is not there.
+NO_PYTHON = re.compile(r"python[\d.]*[^\n]{0,20}: (?:not found|no such file|command not found)|(?:no|any) python interpreter", re.I)
 HCA = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*(:[1-9]\d?)?$")
 
 # What every machine's variables must be, whatever plays it is in. An -e x=1 makes text of a number.
 TYPES = {
     "heddle_cluster": (str, "text"),
+    "heddle_catalog_file": (str, "the path of a catalog"),
+    "heddle_ca_folder": (str, "a folder"),
+    "heddle_cache_folder": (str, "a folder"),
+    "heddle_certificate_valid": (str, "a time as in 90d"),
+    "heddle_certificate_renew_before": (str, "a time as in 30d"),
     "heddle_address": (str, "text"),
     "heddle_listen": (str, "text"),
     "heddle_metrics_listen": (str, "text"),
@@ -41,7 +48,9 @@ TYPES = {
     "heddle_engine_env": (dict, "a map"),
     "heddle_engine_ports": (dict, "a map"),
     "heddle_model_dirs": (list, "a list"),
+    "heddle_nvidia_smi": (str, "the path of nvidia-smi, or nothing"),
     "heddle_gpus_min": (int, "a number"),
+    "heddle_launcher": (str, "systemd or process"),
     "heddle_agent_extra": (dict, "a map"),
     "heddle_disk_min_gib": (dict, "a map from folder to GiB"),
     "heddle_shm_min_mib": (int, "a number"),
@@ -52,6 +61,16 @@ TYPES = {
     "heddle_upgrade_gate_s": (int, "a number of seconds"),
     "heddle_firewall": (bool, "true or false"),
     "heddle_firewall_trusted": (list, "a list"),
+    "heddle_prometheus_folder": (str, "a folder"),
+    "heddle_prometheus_group": (str, "a group"),
+    "heddle_prometheus_unit": (str, "a unit, or nothing"),
+    "heddle_prometheus_config": (str, "the path of a prometheus.yml, or nothing"),
+    "heddle_grafana_provisioning": (str, "a folder"),
+    "heddle_grafana_dashboards": (str, "a folder"),
+    "heddle_grafana_group": (str, "a group"),
+    "heddle_grafana_unit": (str, "a unit, or nothing"),
+    "heddle_backup_folder": (str, "a folder"),
+    "heddle_engine_tasks": (str, "the path of a file of tasks"),
     "heddle_restore": (str, "the path of a control.db"),
 }
 
@@ -99,7 +118,7 @@ def inventory_problems(hostvars, groups):
     for host in groups.get("heddle", []):
         found.extend(f"{host}: {problem}" for problem in _host_problems(hostvars[host], host))
         names.setdefault(host.lower(), []).append(host)
-        addresses.setdefault(str(hostvars[host].get("heddle_address")), []).append(host)
+        addresses.setdefault(_address_of(hostvars[host]), []).append(host)
     for hosts in names.values():
         if len(hosts) > 1:
             found.append(f"{' and '.join(hosts)} have one name: names differ by more than case")
@@ -107,6 +126,12 @@ def inventory_problems(hostvars, groups):
         if len(hosts) > 1:
             found.append(f"{' and '.join(hosts)} have one address, {address}: want one machine, one name")
     return found
+
+
+def _address_of(variables):
+    """As text that is the same however the address was written."""
+    text = str(variables.get("heddle_address"))
+    return str(ipaddress.ip_address(text)) if _is_address(text) else text.lower()
 
 
 def _shares_store(variables):
@@ -154,8 +179,15 @@ def _host_problems(variables, host):
         return found
     if variables["heddle_router_key_policy"] not in ("key_file", "control"):
         found.append(f'heddle_router_key_policy is "{variables["heddle_router_key_policy"]}": want key_file or control')
+    if variables["heddle_launcher"] not in ("systemd", "process"):
+        found.append(f'heddle_launcher is "{variables["heddle_launcher"]}": want systemd or process')
     if "heddle_agents" in variables["group_names"]:
         found.extend(_fabric_problems(variables))
+        node = variables["heddle_agent_extra"].get("node", host)
+        if node != host:
+            found.append(
+                f"heddle_agent_extra.node is {_shown(node)}: a node is called as in the inventory, and so is its certificate"
+            )
     if variables["heddle_firewall"] and not _is_address(variables["heddle_address"]):
         found.append(
             f"heddle_address is {variables['heddle_address']}: with heddle_firewall want an address, not a name"
@@ -244,8 +276,7 @@ def _told(text, fabrics, gpus_min, accepted, harmless):
         ignored |= WITHOUT_GPUS
     of_fabrics = {hca.split(":")[0] for fabric in fabrics for hca in fabric["hcas"]}
     told = [(problem, "") for problem in inventory.get("problems", [])]
-    for gpu in gpus:
-        told.extend((problem, f"GPU {gpu.get('index', 0)}: ") for problem in gpu.get("problems", []))
+    told.extend(_of_gpus(gpus))
     for hca in inventory.get("hcas", []):
         # A port that no fabric uses may be down; that it is, is worth a word.
         for problem in hca.get("problems", []):
@@ -265,17 +296,28 @@ def _told(text, fabrics, gpus_min, accepted, harmless):
     return sentences
 
 
+def _of_gpus(gpus):
+    """What is told of GPUs, each with where: eight that have one problem are one sentence."""
+    found = {}
+    for gpu in gpus:
+        for problem in gpu.get("problems", []):
+            alike = tuple(str(problem.get(key, "")) for key in ("reason", "detail", "remedy"))
+            found.setdefault(alike, (problem, []))[1].append(str(gpu.get("index", 0)))
+    return [(problem, f"GPU {', '.join(indices)}: ") for problem, indices in found.values()]
+
+
 def _sentence(problem, where):
     remedy = problem.get("remedy", "")
     return f"{where}{problem.get('detail') or problem.get('reason')}{' ' + remedy if remedy else ''}"
 
 
-def host_result(result, version, upgrading, downgrade):
+def host_result(result, version, upgrading, downgrade, accepted):
     """What heddle_host_check told, or why it told nothing."""
     if result.get("problems") is None:
-        verb = "cannot be reached" if result.get("unreachable") else "cannot be looked at"
-        return {"problems": [f"{verb}: {result.get('msg', 'no reason given')}"], "cautions": [], "arch": "", "current": ""}
-    problems = list(result["problems"])
+        return {"problems": [_why_unseen(result)], "cautions": [], "arch": "", "current": ""}
+    problems = result["problems"] + [
+        each["detail"] for each in result["faults"] if each["reason"] not in accepted
+    ]
     current = result["current"]
     if current and older(version, current) and not (upgrading and downgrade):
         problems.append(
@@ -289,9 +331,35 @@ def host_result(result, version, upgrading, downgrade):
         "problems": problems,
         "cautions": result["cautions"],
         "machine_id": result["machine_id"],
+        "guids": result["guids"],
         "arch": result["arch"],
         "current": current,
     }
+
+
+def control_problems(release_json, host, version, upgrading):
+    """Why machines cannot have a release before control has it; release_json is control's, or nothing."""
+    if not release_json:
+        return []
+    has = str(_parsed(release_json).get("version", ""))
+    remedy = "upgrade control first, with upgrade.yml and without --limit"
+    if older(has, version):
+        return [f"{host} has {has} and the release is {version}: nothing is ever newer than control; {remedy}"]
+    if has != version and not upgrading:
+        return [f"{host} has {has} and the release is {version}: name the release of the fleet in heddle_dists"]
+    return []
+
+
+def _why_unseen(result):
+    """Why heddle_host_check told nothing of a machine."""
+    said = str(result.get("msg") or "no reason given").strip()
+    if result.get("unreachable"):
+        return f"cannot be reached: {said}"
+    output = " ".join(str(result.get(key) or "") for key in ("msg", "module_stderr", "module_stdout"))
+    if NO_PYTHON.search(output):
+        return "has no Python 3 that runs: apt-get install python3, or name one in ansible_python_interpreter"
+    words = str(result.get("module_stderr") or result.get("module_stdout") or "").strip()
+    return f"cannot be looked at: {said}{': ' + words[-400:] if words else ''}"
 
 
 def archive_name(folder, version):
@@ -304,9 +372,11 @@ def archive_name(folder, version):
 def preflight_report(hostvars, hosts):
     """All problems as text, machine by machine; empty when there are none."""
     lines = []
-    ids = {}
+    ids, guids = {}, {}
     for host in hosts:
         checked = hostvars[host].get("preflight_result") or {}
+        for hca, guid in sorted((checked.get("guids") or {}).items()):
+            guids.setdefault(guid, {}).setdefault(host, hca)
         for problem in checked.get("problems", []):
             lines.append(f"{host}: {problem}")
         if checked.get("machine_id"):
@@ -316,6 +386,10 @@ def preflight_report(hostvars, hosts):
             lines.append(
                 f"{' and '.join(same)} have one /etc/machine-id: one machine under two names, or a copied image"
             )
+    for guid, holders in guids.items():
+        if len(holders) > 1:
+            named = " and ".join(f"{hca} of {host}" for host, hca in holders.items())
+            lines.append(f"{named} have one GUID, {guid}: one machine under two names, or virtual functions given the same one")
     return lines
 
 
@@ -533,6 +607,7 @@ class FilterModule:
             "heddle_archive_name": archive_name,
             "heddle_build_version": build_version,
             "heddle_by_family": by_family,
+            "heddle_control_problems": control_problems,
             "heddle_control_urls": control_urls,
             "heddle_engine_version": engine_version,
             "heddle_fabrics": fabrics_of,

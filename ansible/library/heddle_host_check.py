@@ -39,6 +39,15 @@ options:
     description: Whether engines are to run here, which lock memory and copy between PCI devices.
     type: bool
     default: false
+  hcas:
+    description: RDMA adapters of the node's fabrics, as sysfs names them.
+    type: list
+    elements: str
+    default: []
+  engine_user:
+    description: Who is to open the adapters, whether or not there is such a user yet; empty for root.
+    type: str
+    default: ""
   architectures:
     description: Architectures there is a release for.
     type: list
@@ -57,15 +66,19 @@ author: Heddle
 
 RETURN = r"""
 problems: {type: list, returned: always, description: What is wrong, a sentence each.}
+faults: {type: list, returned: always, description: "Problems that can be accepted, each with its reason and detail."}
 cautions: {type: list, returned: always, description: What engines may stumble over, a sentence each.}
+guids: {type: dict, returned: always, description: GUID of each RDMA adapter that has one.}
 machine_id: {type: str, returned: always, description: Content of /etc/machine-id.}
 arch: {type: str, returned: always, description: As uname tells it.}
 current: {type: str, returned: always, description: Version that /opt/heddle/current holds, or nothing.}
 """
 
+import grp
 import json
 import os
 import platform
+import pwd
 import re
 import socket
 import struct
@@ -81,6 +94,14 @@ SYSTEMD_MIN = 247
 LISTEN = "0A"
 CAP_SYS_RESOURCE = 24
 NVIDIA = "0x10de"
+# "Bridge, other": what NVSwitches call themselves. Those of Blackwell are no PCI devices of the node.
+NVSWITCH_CLASS = "0x0680"
+# The kernel keeps 15 characters of "nv-fabricmanager".
+FABRIC_MANAGER = "nv-fabricmanage"
+# A user and group that owns nothing, where the engines' user is not there yet.
+NOBODY = 65534
+# Exit code of a look as somebody else that could not be had.
+CANNOT_TELL = 255
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 # PCI Express Base Specification, "Access Control Services Extended Capability".
 ACS_CAPABILITY = 0x000D
@@ -231,6 +252,150 @@ def acs_cautions(devices="/sys/bus/pci/devices"):
     ]
 
 
+def entries(folder):
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def fault(reason, detail):
+    return {"reason": reason, "detail": detail}
+
+
+def hca_guids(sys_root="/sys"):
+    """{adapter: GUID}, without those that have none, as virtual functions before they are given one."""
+    found = {}
+    for name in entries(sys_root + "/class/infiniband"):
+        guid = read("%s/class/infiniband/%s/node_guid" % (sys_root, name))
+        if re.search("[1-9a-f]", guid):
+            found[name] = guid
+    return found
+
+
+def rdma_devices(hcas, sys_root="/sys", dev="/dev/infiniband"):
+    """{adapter: its device file, or nothing}, of those adapters that are on this machine."""
+    names = {}
+    for name in entries(sys_root + "/class/infiniband_verbs"):
+        if name.startswith("uverbs"):
+            names[read("%s/class/infiniband_verbs/%s/ibdev" % (sys_root, name))] = name
+    found = {}
+    for hca in hcas:
+        if os.path.isdir("%s/class/infiniband/%s" % (sys_root, hca)):
+            path = "%s/%s" % (dev, names.get(hca, "?"))
+            found[hca] = path if os.path.exists(path) else ""
+    return found
+
+
+def become(user):
+    """For good: call it in a process of its own."""
+    try:
+        entry = pwd.getpwnam(user)
+        uid, gid = entry.pw_uid, entry.pw_gid
+        groups = [gid] + [group.gr_gid for group in grp.getgrall() if user in group.gr_mem]
+    except KeyError:
+        uid, gid, groups = NOBODY, NOBODY, []
+    os.setgroups(groups)
+    os.setgid(gid)
+    os.setuid(uid)
+
+
+def closed_to(user, paths):
+    """Those of the paths that the user cannot read and write. Asked of the kernel, as that user."""
+    if not user or not paths or os.geteuid() != 0:
+        return [path for path in paths if not os.access(path, os.R_OK | os.W_OK)]
+    child = os.fork()
+    if child == 0:
+        try:
+            become(user)
+            bits = [0 if os.access(path, os.R_OK | os.W_OK) else 1 << at for at, path in enumerate(paths[:7])]
+            os._exit(sum(bits))
+        finally:
+            os._exit(CANNOT_TELL)
+    status = os.waitpid(child, 0)[1]
+    closed = os.WEXITSTATUS(status) if os.WIFEXITED(status) else CANNOT_TELL
+    if closed == CANNOT_TELL:
+        return []
+    return [path for at, path in enumerate(paths[:7]) if closed & 1 << at] + (
+        closed_to(user, paths[7:]) if len(paths) > 7 else []
+    )
+
+
+def described(path):
+    stat = os.stat(path)
+    try:
+        owner = pwd.getpwuid(stat.st_uid).pw_name
+    except KeyError:
+        owner = stat.st_uid
+    try:
+        group = grp.getgrgid(stat.st_gid).gr_name
+    except KeyError:
+        group = stat.st_gid
+    return "%s (%s:%s, mode %04o)" % (path, owner, group, stat.st_mode & 0o7777)
+
+
+def rdma_faults(hcas, user, sys_root="/sys", dev="/dev/infiniband"):
+    """What keeps engines from the adapters that sysfs shows: they open /dev/infiniband/uverbs*."""
+    devices = rdma_devices(hcas, sys_root, dev)
+    missing = sorted(hca for hca, path in devices.items() if not path)
+    found = []
+    if missing:
+        found.append(
+            fault(
+                "rdma_device_missing",
+                "%s cannot be opened by engines: %s has no uverbs device for it. Load ib_uverbs (modprobe "
+                "ib_uverbs, and at every boot through /etc/modules-load.d; rdma-core does that)"
+                % (", ".join(missing), dev),
+            )
+        )
+    closed = closed_to(user, sorted(path for path in devices.values() if path))
+    if closed:
+        found.append(
+            fault(
+                "rdma_device_denied",
+                "%s cannot read and write %s, so that engines have no RDMA. Install rdma-core, whose udev "
+                "rules open it to all (mode 0666), or let that user in"
+                % (user or "root", ", ".join(described(path) for path in closed)),
+            )
+        )
+    return found
+
+
+def rdma_cautions(hcas, user, sys_root="/sys", dev="/dev/infiniband"):
+    """What only some libraries open."""
+    path = dev + "/rdma_cm"
+    if not any(rdma_devices(hcas, sys_root, dev).values()):
+        return []
+    if not os.path.exists(path):
+        return ["%s is not there: NCCL does without, UCX and NVSHMEM may not. modprobe rdma_ucm" % path]
+    if closed_to(user, [path]):
+        return ["%s cannot read and write %s: NCCL does without, UCX and NVSHMEM may not" % (user or "root", described(path))]
+    return []
+
+
+def fabric_manager_faults(sys_root="/sys", proc="/proc"):
+    """NVSwitches do nothing before the fabric manager has set them up; A100s do not tell that it has not."""
+    devices = sys_root + "/bus/pci/devices"
+    switches = [
+        name
+        for name in entries(devices)
+        if read("%s/%s/vendor" % (devices, name)) == NVIDIA
+        and read("%s/%s/class" % (devices, name)).startswith(NVSWITCH_CLASS)
+    ]
+    if not switches:
+        return []
+    if any(name.isdigit() and read("%s/%s/comm" % (proc, name)) == FABRIC_MANAGER for name in entries(proc)):
+        return []
+    return [
+        fault(
+            "fabric_manager_missing",
+            "there are %d NVSwitches, and the fabric manager does not run: CUDA fails on the GPUs that they "
+            "join. Install nvidia-fabricmanager in the driver's version, then systemctl enable --now "
+            "nvidia-fabricmanager" % len(switches),
+        )
+    ]
+
+
 def listeners():
     """{port: inode} of everything that listens on TCP."""
     found = {}
@@ -317,6 +482,8 @@ def main():
             names=dict(type="list", elements="str", default=[]),
             shm_min_mib=dict(type="int", default=0),
             engines=dict(type="bool", default=False),
+            hcas=dict(type="list", elements="str", default=[]),
+            engine_user=dict(type="str", default=""),
             architectures=dict(type="list", elements="str", required=True),
             clock=dict(type="float", default=0),
             clock_skew_max_s=dict(type="int", default=30),
@@ -333,11 +500,18 @@ def main():
     )
     if given["shm_min_mib"] > 0:
         problems += shm_problems(given["shm_min_mib"])
+    faults, cautions = [], []
+    if given["engines"]:
+        hcas, user = sorted(set(given["hcas"])), given["engine_user"]
+        faults = rdma_faults(hcas, user) + fabric_manager_faults()
+        cautions = memlock_cautions() + acs_cautions() + rdma_cautions(hcas, user)
     module.exit_json(
         changed=False,
         failed=False,
         problems=problems,
-        cautions=memlock_cautions() + acs_cautions() if given["engines"] else [],
+        faults=faults,
+        cautions=cautions,
+        guids=hca_guids() if given["engines"] else {},
         machine_id=read("/etc/machine-id"),
         arch=os.uname()[4],
         current=current_version(),

@@ -1,7 +1,9 @@
 """What the playbooks' filters compute. Run by playbooks_test.ts."""
 
 import json
+import os
 import pathlib
+import re
 import struct
 import sys
 import tempfile
@@ -30,6 +32,23 @@ VALUES = {
     "heddle_router_key_policy": "key_file",
     "heddle_router_keys": [],
     "heddle_restore": "",
+    "heddle_catalog_file": "/catalog.yaml",
+    "heddle_ca_folder": "/ca",
+    "heddle_cache_folder": "/cache",
+    "heddle_certificate_valid": "90d",
+    "heddle_certificate_renew_before": "30d",
+    "heddle_nvidia_smi": "",
+    "heddle_launcher": "systemd",
+    "heddle_prometheus_folder": "/etc/prometheus/heddle",
+    "heddle_prometheus_group": "prometheus",
+    "heddle_prometheus_unit": "",
+    "heddle_prometheus_config": "",
+    "heddle_grafana_provisioning": "/etc/grafana/provisioning",
+    "heddle_grafana_dashboards": "/var/lib/grafana/dashboards/heddle",
+    "heddle_grafana_group": "grafana",
+    "heddle_grafana_unit": "",
+    "heddle_backup_folder": "/backups",
+    "heddle_engine_tasks": "",
     "heddle_router_extra": {},
     "heddle_fabric_defs": {
         "fabric_ib_a": {"name": "ib-a", "link_layer": "infiniband", "hcas": ["mlx5_0", "mlx5_1"]},
@@ -143,6 +162,27 @@ class Inventory(unittest.TestCase):
             self.assertEqual(len(found), 1, (name, found))
             self.assertIn(f"gpu-1: {name} is", found[0])
 
+    def test_every_value_of_group_vars_has_a_type(self):
+        text = (ANSIBLE / "group_vars/all.yml").read_text()
+        values = set(re.findall(r"^(heddle_\w+):", text, re.M))
+        # These two come out of what is on the controller.
+        self.assertEqual(values - {"heddle_trust", "heddle_ctl"}, set(fleet.TYPES))
+
+    def test_a_launcher_is_one_of_two(self):
+        self.assertEqual(
+            self.problems(gpu_1={"heddle_launcher": "docker"}),
+            ['gpu-1: heddle_launcher is "docker": want systemd or process'],
+        )
+
+    def test_a_node_is_called_as_in_the_inventory(self):
+        self.assertEqual(self.problems(gpu_1={"heddle_agent_extra": {"node": "gpu-1"}}), [])
+        [found] = self.problems(gpu_1={"heddle_agent_extra": {"node": "gpu-2"}})
+        self.assertIn('gpu-1: heddle_agent_extra.node is "gpu-2": a node is called as in the inventory', found)
+
+    def test_an_address_is_the_same_however_it_is_written(self):
+        [found] = self.problems(gpu_1={"heddle_address": "fd00::1"}, gpu_2={"heddle_address": "FD00:0:0::1"})
+        self.assertIn("gpu-1 and gpu-2 have one address, fd00::1", found)
+
     def test_true_is_no_number_and_no_text_is_true(self):
         self.assertIn("want a number", self.problems(gpu_1={"heddle_gpus_min": True})[0])
         self.assertIn("want true or false", self.problems(gpu_1={"heddle_firewall": "yes"})[0])
@@ -220,6 +260,12 @@ class Hardware(unittest.TestCase):
         told = {"gpus": [{}, {"index": 1, "problems": [{"reason": "gpu_lost", "detail": "gone"}]}]}
         self.assertEqual(self.both(told)[0], ["GPU 1: gone"])
 
+    def test_gpus_with_one_problem_are_one_sentence(self):
+        down = {"reason": "fabric_not_ready", "detail": "not up"}
+        gpus = [{"index": at, "problems": [down]} for at in range(3)]
+        gpus[1]["problems"].append({"reason": "mig_enabled", "detail": "cut"})
+        self.assertEqual(self.both({"gpus": gpus})[0], ["GPU 0, 1, 2: not up", "GPU 1: cut"])
+
     def test_what_is_no_inventory_is_shown(self):
         for text in ("Error: x", "", None):
             self.assertIn("cannot be told", fleet.hardware_problems(text, [], 0, [])[0])
@@ -275,8 +321,8 @@ class Control(unittest.TestCase):
 
 class Versions(unittest.TestCase):
     def result(self, current, version, upgrading=False, downgrade=False):
-        looked = {"problems": [], "cautions": [], "machine_id": "m", "arch": "x86_64", "current": current}
-        return fleet.host_result(looked, version, upgrading, downgrade)["problems"]
+        looked = {"problems": [], "faults": [], "cautions": [], "guids": {}, "machine_id": "m", "arch": "x86_64", "current": current}
+        return fleet.host_result(looked, version, upgrading, downgrade, [])["problems"]
 
     def test_skew(self):
         self.assertEqual(self.result("", "1.2.0"), [])
@@ -288,9 +334,44 @@ class Versions(unittest.TestCase):
         self.assertIn("newer than", self.result("1.10.0", "1.9.0", upgrading=True)[0])
         self.assertEqual(self.result("1.10.0", "1.9.0", upgrading=True, downgrade=True), [])
 
+    def test_nothing_is_newer_than_control(self):
+        def problems(has, version, upgrading):
+            return fleet.control_problems(json.dumps({"version": has}), "c", version, upgrading)
+
+        self.assertEqual(fleet.control_problems("", "c", "1.2.0", False), [])
+        self.assertEqual(problems("1.2.0", "1.2.0", False), [])
+        for upgrading in (True, False):
+            self.assertIn("nothing is ever newer than control", problems("1.1.9", "1.2.0", upgrading)[0])
+        self.assertIn("name the release of the fleet", problems("1.2.0", "1.1.9", False)[0])
+        self.assertEqual(problems("1.2.0", "1.1.9", True), [])
+
     def test_what_cannot_be_reached_says_why(self):
-        found = fleet.host_result({"unreachable": True, "msg": "no route"}, "1.0.0", False, False)
+        found = fleet.host_result({"unreachable": True, "msg": "no route"}, "1.0.0", False, False, [])
         self.assertEqual(found["problems"], ["cannot be reached: no route"])
+
+    def test_what_cannot_be_looked_at_says_why(self):
+        for said, words in (
+            ({"msg": "Missing sudo password"}, "cannot be looked at: Missing sudo password"),
+            (
+                {"msg": "MODULE FAILURE", "module_stderr": "/bin/sh: 1: /usr/bin/python3: not found"},
+                "has no Python 3 that runs: apt-get install python3, or name one in ansible_python_interpreter",
+            ),
+            (
+                {"msg": "MODULE FAILURE", "module_stderr": "ImportError: No module named json"},
+                "cannot be looked at: MODULE FAILURE: ImportError: No module named json",
+            ),
+        ):
+            self.assertEqual(fleet.host_result(said, "1.0.0", False, False, [])["problems"], [words])
+
+    def test_a_fault_that_is_accepted_is_not_told(self):
+        looked = {
+            "problems": ["full"],
+            "faults": [{"reason": "fabric_manager_missing", "detail": "no manager"}],
+            "cautions": [], "guids": {}, "machine_id": "m", "arch": "x86_64", "current": "",
+        }
+        self.assertEqual(fleet.host_result(looked, "1.0.0", False, False, [])["problems"], ["full", "no manager"])
+        accepted = ["fabric_manager_missing"]
+        self.assertEqual(fleet.host_result(looked, "1.0.0", False, False, accepted)["problems"], ["full"])
 
 
 class Report(unittest.TestCase):
@@ -300,6 +381,19 @@ class Report(unittest.TestCase):
         report = fleet.preflight_report(hostvars, ["a", "b"])
         self.assertEqual(report[0], "a: it is broken")
         self.assertIn("a and b have one /etc/machine-id", report[1])
+
+    def test_one_guid_on_two_nodes(self):
+        def seen(*guids):
+            return {"preflight_result": {"problems": [], "guids": dict(guids)}}
+
+        hostvars = {
+            # Two ports of one card, as two devices.
+            "a": seen(("mlx5_0", "0c42:a103:0065:f1c2"), ("mlx5_1", "0c42:a103:0065:f1c2")),
+            "b": seen(("mlx5_4", "0c42:a103:0065:f1c2"), ("mlx5_5", "0c42:a103:0065:f1c3")),
+            "c": {},
+        }
+        [found] = fleet.preflight_report(hostvars, ["a", "b", "c"])
+        self.assertIn("mlx5_0 of a and mlx5_4 of b have one GUID, 0c42:a103:0065:f1c2", found)
 
 
 class Firewall(unittest.TestCase):
@@ -338,6 +432,93 @@ class HostCheck(unittest.TestCase):
             self.assertEqual(len(found), 1, found)
             self.assertIn("is taken by", found[0])
         self.assertEqual(host_check.port_problems([port], []), [])
+
+
+class Rdma(unittest.TestCase):
+    """Two adapters: one with a device file, one without."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.sys, self.dev = folder.name, folder.name + "/dev"
+        # Others have to get there.
+        os.chmod(folder.name, 0o755)
+        for name, guid in (("mlx5_0", "0c42:a103:0065:f1c2"), ("mlx5_1", "0000:0000:0000:0000")):
+            device = pathlib.Path(folder.name, "class/infiniband", name)
+            device.mkdir(parents=True)
+            (device / "node_guid").write_text(guid + "\n")
+        verbs = pathlib.Path(folder.name, "class/infiniband_verbs/uverbs0")
+        verbs.mkdir(parents=True)
+        (verbs / "ibdev").write_text("mlx5_0\n")
+        os.mkdir(self.dev)
+        for name in ("uverbs0", "rdma_cm"):
+            pathlib.Path(self.dev, name).touch()
+            os.chmod(f"{self.dev}/{name}", 0o666)
+
+    def reasons(self, *hcas, user="nobody"):
+        return [each["reason"] for each in host_check.rdma_faults(hcas, user, self.sys, self.dev)]
+
+    def test_an_adapter_without_a_device_file_is_told(self):
+        self.assertEqual(self.reasons("mlx5_0"), [])
+        self.assertEqual(self.reasons("mlx5_0", "mlx5_1"), ["rdma_device_missing"])
+        # That it is not there at all, the agent says.
+        self.assertEqual(self.reasons("mlx5_9"), [])
+        self.assertEqual(self.reasons(), [])
+        os.remove(self.dev + "/uverbs0")
+        self.assertEqual(self.reasons("mlx5_0"), ["rdma_device_missing"])
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can look as somebody else")
+    def test_one_that_the_engines_user_cannot_open_is_told(self):
+        os.chmod(self.dev + "/uverbs0", 0o600)
+        for user in ("nobody", "there-is-no-such-user"):
+            [found] = host_check.rdma_faults(["mlx5_0"], user, self.sys, self.dev)
+            self.assertEqual(found["reason"], "rdma_device_denied")
+            self.assertIn(f"{user} cannot read and write {self.dev}/uverbs0 (root:root, mode 0600)", found["detail"])
+        self.assertEqual(self.reasons("mlx5_0", user=""), [])
+        os.chmod(self.dev + "/uverbs0", 0o444)
+        self.assertEqual(self.reasons("mlx5_0"), ["rdma_device_denied"])
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can look as somebody else")
+    def test_of_many_each_is_told(self):
+        paths = []
+        for at in range(20):
+            paths.append(f"{self.dev}/uverbs{at}")
+            pathlib.Path(paths[-1]).touch()
+            os.chmod(paths[-1], 0o600 if at % 3 == 0 else 0o666)
+        self.assertEqual(host_check.closed_to("nobody", paths), paths[::3])
+
+    def test_the_connection_manager_is_a_word_only(self):
+        self.assertEqual(host_check.rdma_cautions(["mlx5_0"], "nobody", self.sys, self.dev), [])
+        os.remove(self.dev + "/rdma_cm")
+        [said] = host_check.rdma_cautions(["mlx5_0"], "nobody", self.sys, self.dev)
+        self.assertIn("modprobe rdma_ucm", said)
+        self.assertEqual(host_check.rdma_cautions([], "nobody", self.sys, self.dev), [])
+
+    def test_a_guid_of_zeros_is_none(self):
+        self.assertEqual(host_check.hca_guids(self.sys), {"mlx5_0": "0c42:a103:0065:f1c2"})
+        self.assertEqual(host_check.hca_guids("/nowhere"), {})
+
+
+class FabricManager(unittest.TestCase):
+    def reasons(self, *devices, runs=()):
+        with tempfile.TemporaryDirectory() as root:
+            for at, (vendor, kind) in enumerate(devices):
+                folder = pathlib.Path(root, "bus/pci/devices", f"0000:{at:02x}:00.0")
+                folder.mkdir(parents=True)
+                (folder / "vendor").write_text(vendor + "\n")
+                (folder / "class").write_text(kind + "\n")
+            for pid, name in enumerate(runs, 10):
+                folder = pathlib.Path(root, "proc", str(pid))
+                folder.mkdir(parents=True)
+                (folder / "comm").write_text(name[:15] + "\n")
+            return [each["reason"] for each in host_check.fabric_manager_faults(root, root + "/proc")]
+
+    def test_only_switches_want_one(self):
+        gpu, switch, other = ("0x10de", "0x030200"), ("0x10de", "0x068000"), ("0x8086", "0x068000")
+        self.assertEqual(self.reasons(), [])
+        self.assertEqual(self.reasons(gpu, other), [])
+        self.assertEqual(self.reasons(gpu, switch, runs=["systemd"]), ["fabric_manager_missing"])
+        self.assertEqual(self.reasons(gpu, switch, runs=["systemd", "nv-fabricmanager"]), [])
 
 
 class Memlock(unittest.TestCase):

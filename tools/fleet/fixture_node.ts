@@ -19,6 +19,8 @@ export interface WrittenNode {
   readonly sysfsRoot: string;
   /** For the agent's `nvidia_smi`; undefined for a node without GPUs. */
   readonly nvidiaSmi: string | undefined;
+  /** What /dev/infiniband would hold; undefined for a node whose adapters have no device files. */
+  readonly rdmaDevices: string | undefined;
 }
 
 /** Buses of an eight-GPU server; further GPUs follow in domain 1. */
@@ -31,12 +33,29 @@ export async function writeFixtureNode(dir: string, spec: FixtureNode): Promise<
   const sysfsRoot = `${dir}/sys`;
   await Deno.mkdir(dir, { recursive: true });
   await removeIfPresent(sysfsRoot);
-  await writeSysfs(sysfsRoot, { node, gpus, hcas: spec.hcas });
+  const { hcas, nvswitches = 0, acsRedirects = false } = spec;
+  const verbs = hcas.length > 0 && spec.rdmaDevices !== "none";
+  await writeSysfs(sysfsRoot, { node, gpus, hcas, nvswitches, acsRedirects, verbs });
+  const rdmaDevices = `${dir}/dev-infiniband`;
+  await removeIfPresent(rdmaDevices);
+  if (verbs) await writeRdmaDevices(rdmaDevices, spec);
+  const devices = verbs ? rdmaDevices : undefined;
   const nvidiaSmi = `${dir}/nvidia-smi`;
   await removeIfPresent(nvidiaSmi);
-  if (gpus.length === 0) return { sysfsRoot, nvidiaSmi: undefined };
+  if (gpus.length === 0) {
+    return { sysfsRoot, nvidiaSmi: undefined, rdmaDevices: devices };
+  }
   await Deno.writeTextFile(nvidiaSmi, nvidiaSmiScript(spec, gpus), { mode: 0o755 });
-  return { sysfsRoot, nvidiaSmi };
+  return { sysfsRoot, nvidiaSmi, rdmaDevices: devices };
+}
+
+/** Plain files with the names and modes of the real ones: nothing here opens them. */
+async function writeRdmaDevices(folder: string, spec: FixtureNode): Promise<void> {
+  await Deno.mkdir(folder, { recursive: true });
+  for (const name of ["rdma_cm", ...spec.hcas.map((_, at) => `uverbs${at}`)]) {
+    await Deno.writeTextFile(`${folder}/${name}`, "");
+    await Deno.chmod(`${folder}/${name}`, spec.rdmaDevices === "closed" ? 0o600 : 0o666);
+  }
 }
 
 function describeGpus(node: string, groups: readonly FixtureGpus[]): FixtureGpu[] {

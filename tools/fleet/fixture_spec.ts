@@ -32,6 +32,12 @@ export interface FixtureNode {
   readonly hcas: readonly FixtureHca[];
   /** NVLink between GPUs: all with all, neighbours two by two, or none. */
   readonly nvlink: "all" | "pairs" | "none";
+  /** NVSwitches that the PCI bus shows. @default none */
+  readonly nvswitches?: number;
+  /** A PCI bridge above the first GPU that sends what it says to others up to the root (ACS). */
+  readonly acsRedirects?: boolean;
+  /** Files of the adapters below /dev: open to all, to root alone, or not there. @default open */
+  readonly rdmaDevices?: "open" | "closed" | "none";
 }
 
 /** One described GPU, in PCI order. */

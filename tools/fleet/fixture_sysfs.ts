@@ -6,7 +6,16 @@ export interface SysfsSpec {
   readonly node: string;
   readonly gpus: readonly FixtureGpu[];
   readonly hcas: readonly FixtureHca[];
+  readonly nvswitches: number;
+  readonly acsRedirects: boolean;
+  /** Whether the kernel has given the adapters their device files. */
+  readonly verbs: boolean;
 }
+
+/** Above the first GPU, where there is to be one. */
+const BRIDGE = "0000:17:00.0";
+
+const NVSWITCH_BUS = 0xc0;
 
 /** An x86 CPU with AVX2 (feature 0125), in the form the kernel prints it, cut short. */
 const CPU_MODALIAS = "cpu:type:x86,ven0000fam0006mod008F:feature:," +
@@ -16,22 +25,47 @@ const CPU_MODALIAS = "cpu:type:x86,ven0000fam0006mod008F:feature:," +
 export async function writeSysfs(root: string, spec: SysfsSpec): Promise<void> {
   await writeFiles(`${root}/devices/system/cpu`, { modalias: CPU_MODALIAS });
   await Deno.mkdir(`${root}/bus/pci/devices`, { recursive: true });
-  for (const gpu of spec.gpus) await writeGpu(root, gpu);
+  for (const gpu of spec.gpus) {
+    const bridge = spec.acsRedirects && gpu.index === 0 ? `/${BRIDGE}` : "";
+    await writeGpu(root, gpu, `devices/pci${gpu.pciFunction.slice(0, 4)}:00${bridge}`);
+  }
+  if (spec.acsRedirects) await writeBridge(root);
+  for (let at = 0; at < spec.nvswitches; at++) await writeNvswitch(root, at);
   // Without adapters the class directory is not there, as on a node without an RDMA driver.
   if (spec.hcas.length > 0) await Deno.mkdir(`${root}/class/infiniband`, { recursive: true });
   for (const [at, hca] of spec.hcas.entries()) await writeHca(root, spec, hca, at);
 }
 
-async function writeGpu(root: string, gpu: FixtureGpu): Promise<void> {
-  const folder = `${root}/devices/pci${gpu.pciFunction.slice(0, 4)}:00/${gpu.pciFunction}`;
+async function writeBridge(root: string): Promise<void> {
+  const folder = `devices/pci0000:00/${BRIDGE}`;
+  await writeFiles(`${root}/${folder}`, { vendor: "0x104c", class: "0x060400" });
+  // The one extended capability is Access Control Services, with request redirection on.
+  const config = new DataView(new ArrayBuffer(4_096));
+  config.setUint32(0x100, 0x0001_000d, true);
+  config.setUint16(0x106, 0x001d, true);
+  await Deno.writeFile(`${root}/${folder}/config`, new Uint8Array(config.buffer));
+  await linkFromBus(root, BRIDGE, folder);
+}
+
+async function writeNvswitch(root: string, at: number): Promise<void> {
+  const pciFunction = `0000:${hex(NVSWITCH_BUS + at, 2)}:00.0`;
+  const folder = `devices/pci0000:00/${pciFunction}`;
+  await writeFiles(`${root}/${folder}`, { vendor: "0x10de", class: "0x068000" });
+  await linkFromBus(root, pciFunction, folder);
+}
+
+/** `above` is the folder of the bridge or root that it hangs on. */
+async function writeGpu(root: string, gpu: FixtureGpu, above: string): Promise<void> {
+  const folder = `${root}/${above}/${gpu.pciFunction}`;
   await writeFiles(folder, {
     vendor: "0x10de",
     class: "0x030200",
     numa_node: String(gpu.numaNode),
   });
   await Deno.mkdir(`${root}/bus/pci/drivers/nvidia`, { recursive: true });
-  await Deno.symlink("../../../bus/pci/drivers/nvidia", `${folder}/driver`);
-  await linkFromBus(root, gpu.pciFunction);
+  const up = above.split("/").map(() => "..").join("/");
+  await Deno.symlink(`${up}/../bus/pci/drivers/nvidia`, `${folder}/driver`);
+  await linkFromBus(root, gpu.pciFunction, `${above}/${gpu.pciFunction}`);
 }
 
 async function writeHca(
@@ -43,14 +77,18 @@ async function writeHca(
   // Each sits one bus above the GPU it goes with, as on the servers' PCIe switches.
   const near = spec.gpus[at % Math.max(1, spec.gpus.length)];
   const pciFunction = `0000:${hex(0x10 + at, 2)}:00.0`;
-  const folder = `${root}/devices/pci0000:00/${pciFunction}`;
+  const place = `devices/pci0000:00/${pciFunction}`;
+  const folder = `${root}/${place}`;
   const guid = (digitsOf(`${spec.node}/${hca.name}`, 16).match(/.{4}/g) ?? []).join(":");
   await writeFiles(folder, {
     vendor: "0x15b3",
     class: hca.linkLayer === "InfiniBand" ? "0x020700" : "0x020000",
     numa_node: String(near?.numaNode ?? 0),
   });
-  await linkFromBus(root, pciFunction);
+  await linkFromBus(root, pciFunction, place);
+  if (spec.verbs) {
+    await writeFiles(`${root}/class/infiniband_verbs/uverbs${at}`, { ibdev: hca.name });
+  }
   const device = `${folder}/infiniband/${hca.name}`;
   await writeFiles(device, {
     node_type: "1: CA",
@@ -82,11 +120,9 @@ async function writeHca(
   );
 }
 
-async function linkFromBus(root: string, pciFunction: string): Promise<void> {
-  await Deno.symlink(
-    `../../../devices/pci${pciFunction.slice(0, 4)}:00/${pciFunction}`,
-    `${root}/bus/pci/devices/${pciFunction}`,
-  );
+/** `place` is where the device itself lies, below the root. */
+async function linkFromBus(root: string, pciFunction: string, place: string): Promise<void> {
+  await Deno.symlink(`../../../${place}`, `${root}/bus/pci/devices/${pciFunction}`);
 }
 
 async function writeFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {

@@ -15,13 +15,17 @@ const REPLACED = ["bus", "class", "devices"];
 
 /** Writes the description to `folder` and returns what the node has to see of it. */
 export async function describeHardware(folder: string, spec: FixtureNode): Promise<Bind[]> {
-  const { sysfsRoot, nvidiaSmi } = await writeFixtureNode(folder, spec);
+  const { sysfsRoot, nvidiaSmi, rdmaDevices } = await writeFixtureNode(folder, spec);
   const binds: Bind[] = [];
   for (const name of REPLACED) {
     const from = join(sysfsRoot, name);
     // A node without adapters has no class of them.
     await Deno.mkdir(from, { recursive: true });
     binds.push({ from, to: `/sys/${name}` });
+  }
+  // What is read only nobody may write, whatever its mode says.
+  if (rdmaDevices !== undefined) {
+    binds.push({ from: rdmaDevices, to: "/dev/infiniband", writable: true });
   }
   if (nvidiaSmi !== undefined) binds.push({ from: nvidiaSmi, to: "/usr/bin/nvidia-smi" });
   return binds;
