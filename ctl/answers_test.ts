@@ -151,9 +151,8 @@ Deno.test("join-tokens create: shown once, with what the box needs, and as JSON"
           "docs/attach.md\n",
       );
       equal(
-        (await run([...args, "--valid", "2h", "--json"])).out,
-        '{"token":"hjt.abc","token_id":"00ff","deployment":"vast-july",' +
-          '"until":"2027-01-15T08:00:00.000Z"}\n',
+        (await run([...args, "--valid", "2h", "-o", "yaml"])).out,
+        "token: hjt.abc\ntoken_id: 00ff\ndeployment: vast-july\nuntil: 2027-01-15T08:00:00.000Z\n",
       );
     },
   );

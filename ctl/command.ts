@@ -66,6 +66,8 @@ export interface WatchFlags extends FormFlags {
   readonly watch: boolean;
 }
 
+export interface ScreenFlags extends CommonFlags, FormFlags {}
+
 export interface ListFlags extends CommonFlags, WatchFlags {}
 
 /** Flags of every command. */
@@ -114,6 +116,9 @@ export const FORM_FLAGS = {
 } as const;
 
 export const FORM_ALIASES = { o: "output" } as const;
+
+/** Flags of what control answers once, and that is no list. */
+export const SCREEN_FLAGS = { ...COMMON_FLAGS, ...FORM_FLAGS } as const;
 
 /** Flags of a list of what lies on this machine. */
 export const WATCH_FLAGS = {

@@ -63,10 +63,10 @@ Deno.test("config show: the current context, or another, with the file it is in"
   await using made = await place();
   const at = { ...await made.at(), file: "/f" };
   equal(
-    formatContext(at, { json: false }),
+    formatContext(at, { form: "table" }),
     "file: /f\ncurrent: true\nname: lab\nurl: http://127.0.0.1:9090\n",
   );
-  deepEqual(JSON.parse(formatContext(at, { name: "far", json: true })), {
+  deepEqual(JSON.parse(formatContext(at, { name: "far", form: "json" })), {
     file: "/f",
     current: false,
     name: "far",
@@ -74,7 +74,10 @@ Deno.test("config show: the current context, or another, with the file it is in"
     tls: { ca_file: "/ca.pem" },
     token_file: "/t",
   });
-  throws(() => formatContext(at, { name: "x", json: true }), /No context "x" in \/f: it has lab, /);
+  throws(
+    () => formatContext(at, { name: "x", form: "json" }),
+    /No context "x" in \/f: it has lab, /,
+  );
 });
 
 Deno.test("config use: changes one line, keeps the file's mode, and says what is wrong", async () => {

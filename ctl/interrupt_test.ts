@@ -1,5 +1,5 @@
 /** Ctrl-C in a command that waits: its own words, its own exit code, and no process left. */
-import { deepEqual } from "node:assert/strict";
+import { deepEqual, match } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 
 const LAUNCHER = fileURLToPath(new URL("../bin/heddle", import.meta.url));
@@ -63,3 +63,30 @@ for (const line of LINES) {
     }
   });
 }
+
+Deno.test("heddle nodes --watch | head: ends with 0 once nobody reads it", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const config = `${folder}/config.yaml`;
+    // Nothing listens there, and --watch says so again and again.
+    await Deno.writeTextFile(
+      config,
+      `current: a\ncontexts: [{name: a, url: "http://127.0.0.1:1"}]\n`,
+    );
+    const child = new Deno.Command(LAUNCHER, {
+      args: ["nodes", "--watch"],
+      env: { HEDDLE_CTL_CONFIG: config, HEDDLE_DENO: Deno.execPath() },
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    const reader = child.stdout.getReader();
+    const { value } = await reader.read();
+    match(new TextDecoder().decode(value), /^Cannot reach control/);
+    await reader.cancel();
+    const [{ code }, stderr] = await Promise.all([child.status, new Response(child.stderr).text()]);
+    deepEqual([code, stderr], [0, ""]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});

@@ -1,18 +1,23 @@
 /** Where output goes, whether a person is looking, and asking that person. */
 import { HeddleError } from "@heddle/proto/error";
 
+export interface ScreenSize {
+  readonly lines: number;
+  readonly columns: number;
+}
+
 export interface Io {
   readonly terminal: boolean;
   /** False with NO_COLOR and whenever the output is not a terminal. */
   readonly color: boolean;
-  /** How high the screen is; undefined where that is not known. */
-  readonly lines?: () => number | undefined;
+  /** How high and wide the screen is, in characters; undefined where that is not known. */
+  readonly size?: () => ScreenSize | undefined;
   out(text: string): void;
   err(text: string): void;
 }
 
-/** The process's own standard output and error. */
-export function processIo(): Io {
+/** The process's own standard output and error. `gone`: nobody reads the output any more. */
+export function processIo(gone: () => void = () => {}): Io {
   const terminal = Deno.stdout.isTerminal();
   const encoder = new TextEncoder();
   const write = (stream: { writeSync(bytes: Uint8Array): number }, text: string) => {
@@ -23,15 +28,26 @@ export function processIo(): Io {
     } catch (error) {
       // `ctl nodes | head` closes the pipe on purpose.
       if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+      if (stream === Deno.stdout) gone();
     }
   };
   return {
     terminal,
     color: terminal && (Deno.env.get("NO_COLOR") ?? "") === "" && Deno.env.get("TERM") !== "dumb",
-    lines: () => terminal ? Deno.consoleSize().rows : undefined,
+    size: () => terminal ? screenSize() : undefined,
     out: (text) => write(Deno.stdout, text),
     err: (text) => write(Deno.stderr, text),
   };
+}
+
+/** A terminal that was closed, or that says 0 by 0, has none. */
+function screenSize(): ScreenSize | undefined {
+  try {
+    const { rows: lines, columns } = Deno.consoleSize();
+    return lines > 0 && columns > 0 ? { lines, columns } : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Says to a person what is waited for; nothing in a pipe. */

@@ -34,7 +34,8 @@ if (import.meta.main) {
 /** Runs one command line and returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   const interrupted = new AbortController();
-  const io = quietAfter(processIo(), interrupted.signal);
+  const unread = Promise.withResolvers<void>();
+  const io = quietAfter(processIo(unread.resolve), interrupted.signal);
   Deno.addSignalListener("SIGINT", () => interrupted.abort());
   const process = {
     stdout: { write: io.out },
@@ -61,7 +62,8 @@ export async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const interruption = afterLastWords(interrupted.signal);
-  await Promise.race([run(app, asked(args), context), interruption]);
+  // What goes on until Ctrl-C ends with `head` as well, which has what it wanted.
+  await Promise.race([run(app, asked(args), context), interruption, unread.promise]);
   if (interrupted.signal.aborted) {
     processIo().err("Interrupted\n");
     return EXIT_INTERRUPTED;

@@ -82,7 +82,8 @@ export function visible(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ").trim() || "-";
 }
 
-function formatCsv(
+/** With the records' names first, or `fields` without a record. */
+export function formatCsv(
   records: readonly Readonly<Record<string, unknown>>[],
   fields: readonly string[],
 ): string {

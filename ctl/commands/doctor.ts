@@ -4,7 +4,14 @@ import { formatDurationMs } from "@heddle/common/duration";
 import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
 import { VERSION } from "@heddle/common/version";
 import { errorText } from "@heddle/proto/error";
-import { COMMON_FLAGS, type CtlContext } from "../command.ts";
+import {
+  COMMON_FLAGS,
+  type CtlContext,
+  FORM_ALIASES,
+  FORM_FLAGS,
+  type FormFlags,
+} from "../command.ts";
+import { formatRecord, screenForm } from "../live/screen.ts";
 import { withTransport } from "../client.ts";
 import { type Context, isWhole } from "../config.ts";
 import { checkCertificate } from "../doctor/certificate.ts";
@@ -15,9 +22,7 @@ import { type Endpoint, ENDPOINT_FLAGS, type EndpointFlags, endpointOf } from ".
 import { fetchFleet, type Fleet } from "../status/fleet_status.ts";
 import { visible } from "../table.ts";
 
-interface DoctorFlags extends EndpointFlags {
-  readonly json: boolean;
-}
+interface DoctorFlags extends EndpointFlags, FormFlags {}
 
 const MARKS = { ok: "ok", warning: "look", failed: "FAILED" } as const;
 
@@ -32,16 +37,18 @@ export const doctor = buildCommand({
     flags: {
       ...COMMON_FLAGS,
       ...ENDPOINT_FLAGS,
-      json: { kind: "boolean", default: false, brief: "As JSON, once all is checked" },
+      ...FORM_FLAGS,
     },
+    aliases: FORM_ALIASES,
   },
   async func(this: CtlContext, flags: DoctorFlags) {
+    const form = screenForm(flags);
     const checks: Check[] = [];
     for await (const check of examine(this, flags)) {
       checks.push(check);
-      if (!flags.json) this.io.out(formatCheck(check));
+      if (form === "table") this.io.out(formatCheck(check));
     }
-    if (flags.json) this.io.out(`${JSON.stringify(checks, null, 2)}\n`);
+    if (form !== "table") this.io.out(formatRecord(form, checks));
     if (checks.some(({ state }) => state === "failed")) this.fail();
   },
 });

@@ -7,38 +7,33 @@ import {
   type PlacementView,
 } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../client.ts";
-import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import { call, type CtlContext, FORM_ALIASES, SCREEN_FLAGS, type ScreenFlags } from "../command.ts";
+import { screenForm, writeScreen } from "../live/screen.ts";
 import { reasonText } from "../status/reason_text.ts";
 import { toRecord } from "../record.ts";
 import { visible } from "../table.ts";
 
-interface ExplainFlags extends CommonFlags {
-  readonly json: boolean;
-}
-
 export const explain = buildCommand({
   docs: { brief: "Say why a model is placed as it is, or is not" },
   parameters: {
-    flags: {
-      ...COMMON_FLAGS,
-      json: { kind: "boolean", default: false, brief: "Everything, as JSON" },
-    },
+    flags: SCREEN_FLAGS,
+    aliases: FORM_ALIASES,
     positional: {
       kind: "tuple",
       parameters: [{ parse: String, brief: "Name or alias of the model", placeholder: "model" }],
     },
   },
-  async func(this: CtlContext, flags: ExplainFlags, model: string) {
+  async func(this: CtlContext, flags: ScreenFlags, model: string) {
+    const form = screenForm(flags);
     const answer = await call(
       this,
       flags,
       (client) => client.explain({ model }, { timeoutMs: CALL_TIMEOUT_MS }),
     );
-    this.io.out(
-      flags.json
-        ? `${JSON.stringify(toRecord(ExplainResponseSchema, answer), null, 2)}\n`
-        : formatExplanation(answer),
-    );
+    writeScreen(this.io, form, {
+      text: () => formatExplanation(answer),
+      record: () => toRecord(ExplainResponseSchema, answer),
+    });
   },
 });
 

@@ -3,8 +3,8 @@ import { buildCommand } from "@stricli/core";
 import type { GetVersionResponse } from "@heddle/proto/gen/admin";
 
 import { withTransport } from "../client.ts";
-import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
-import { SCREEN_FLAGS, type ScreenFlags, screenForm, writeScreen } from "../live/screen.ts";
+import { type CtlContext, LIST_ALIASES, LIST_FLAGS, type ListFlags } from "../command.ts";
+import { screenForm, writeScreen } from "../live/screen.ts";
 import type { Concern } from "../status/concern.ts";
 import { fetchFleet, type FleetStatus, statusOf } from "../status/fleet_status.ts";
 import { plural } from "../status/plural.ts";
@@ -14,26 +14,19 @@ import { show } from "../watch.ts";
 /** So that it stays one screen; the lists have the rest. */
 const CONCERNS_SHOWN = 12;
 
-interface StatusFlags extends CommonFlags, ScreenFlags {
-  readonly watch: boolean;
-}
-
 export const status = buildCommand({
   docs: { brief: "Is the fleet well, what is not, and what to do" },
   parameters: {
-    flags: {
-      ...COMMON_FLAGS,
-      ...SCREEN_FLAGS,
-      watch: { kind: "boolean", default: false, brief: "Show it anew every 2 s, until Ctrl-C" },
-    },
-    aliases: { o: "output", w: "watch" },
+    flags: LIST_FLAGS,
+    aliases: LIST_ALIASES,
   },
-  async func(this: CtlContext, flags: StatusFlags) {
+  async func(this: CtlContext, flags: ListFlags) {
+    const form = screenForm(flags);
     await show(this, flags, async () => {
       const fleet = await withTransport(await this.loadContext(flags), fetchFleet);
       const found = statusOf(fleet);
       return (io) =>
-        writeScreen(io, screenForm(flags), {
+        writeScreen(io, form, {
           text: () => formatStatus(fleet.version, found),
           record: () => recordOf(fleet.version, found),
         });

@@ -3,11 +3,11 @@ import { buildCommand } from "@stricli/core";
 import { VERSION } from "@heddle/common/version";
 import type { GetVersionResponse } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../client.ts";
-import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../command.ts";
+import { call, type CtlContext, FORM_ALIASES, SCREEN_FLAGS, type ScreenFlags } from "../command.ts";
+import { screenForm, writeScreen } from "../live/screen.ts";
 import { visible } from "../table.ts";
 
-interface VersionFlags extends CommonFlags {
-  readonly json: boolean;
+interface VersionFlags extends ScreenFlags {
   readonly client: boolean;
 }
 
@@ -15,36 +15,40 @@ export const version = buildCommand({
   docs: { brief: "Show the versions of ctl and of control" },
   parameters: {
     flags: {
-      ...COMMON_FLAGS,
+      ...SCREEN_FLAGS,
       client: { kind: "boolean", default: false, brief: "Only ctl's, without asking control" },
-      json: { kind: "boolean", default: false, brief: "As JSON" },
     },
+    aliases: FORM_ALIASES,
   },
   async func(this: CtlContext, flags: VersionFlags) {
+    const form = screenForm(flags);
     const control = flags.client ? undefined : await call(
       this,
       flags,
       (client) => client.getVersion({}, { timeoutMs: CALL_TIMEOUT_MS }),
     );
-    if (flags.json) {
-      const record = {
-        ctl: VERSION,
-        control: control?.version ?? null,
-        cluster: control?.cluster ?? null,
-        term: control === undefined ? null : Number(control.term),
-        settled: control?.settled ?? null,
-        name: control?.name ?? null,
-        leading: control?.leading ?? null,
-        leader: control?.leader ?? null,
-        unsure: control?.unsure ?? null,
-      };
-      this.io.out(`${JSON.stringify(record, null, 2)}\n`);
-      return;
-    }
-    this.io.out(`ctl      ${VERSION}\n`);
-    if (control !== undefined) this.io.out(`control  ${formatControl(control)}\n`);
+    writeScreen(this.io, form, {
+      text: () =>
+        `ctl      ${VERSION}\n` +
+        (control === undefined ? "" : `control  ${formatControl(control)}\n`),
+      record: () => recordOf(control),
+    });
   },
 });
+
+function recordOf(control: GetVersionResponse | undefined) {
+  return {
+    ctl: VERSION,
+    control: control?.version ?? null,
+    cluster: control?.cluster ?? null,
+    term: control === undefined ? null : Number(control.term),
+    settled: control?.settled ?? null,
+    name: control?.name ?? null,
+    leading: control?.leading ?? null,
+    leader: control?.leader ?? null,
+    unsure: control?.unsure ?? null,
+  };
+}
 
 /** Its version, and whether it leads. */
 export function formatControl(control: GetVersionResponse): string {

@@ -4,12 +4,12 @@ import { buildCommand } from "@stricli/core";
 import { ATTACH_ENVIRONMENT, writeAttachEnvironment } from "@heddle/common/attach/environment";
 import { JoinTokenService } from "@heddle/proto/gen/attach";
 import { CALL_TIMEOUT_MS, withTransport } from "../../client.ts";
-import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
+import { type CtlContext, FORM_ALIASES, SCREEN_FLAGS, type ScreenFlags } from "../../command.ts";
+import { screenForm, writeScreen } from "../../live/screen.ts";
 import { durationFlag } from "../tenancy/key_create.ts";
 
-interface JoinTokenFlags extends CommonFlags {
+interface JoinTokenFlags extends ScreenFlags {
   readonly valid?: number;
-  readonly json: boolean;
 }
 
 export const createJoinToken = buildCommand({
@@ -25,12 +25,13 @@ export const createJoinToken = buildCommand({
       parameters: [{ parse: String, placeholder: "deployment", brief: "What it is for" }],
     },
     flags: {
-      ...COMMON_FLAGS,
+      ...SCREEN_FLAGS,
       valid: durationFlag("How long it can be used, 90d at most; a day when left out"),
-      json: { kind: "boolean", default: false, brief: "As JSON" },
     },
+    aliases: FORM_ALIASES,
   },
   async func(this: CtlContext, flags: JoinTokenFlags, deployment: string) {
+    const form = screenForm(flags);
     const made = await withTransport(
       await this.loadContext(flags),
       (transport) =>
@@ -42,15 +43,13 @@ export const createJoinToken = buildCommand({
     const { token, tokenId } = made;
     const until = new Date(Number(made.expiresAtMs)).toISOString();
     const environment = writeAttachEnvironment({ joinToken: token, deploymentId: deployment });
-    this.io.out(
-      flags.json
-        ? `${JSON.stringify({ token, token_id: tokenId, deployment, until })}\n`
-        : `Token ${tokenId} of deployment ${deployment}, until ${until}, shown this once:\n\n` +
-          `${
-            Object.entries(environment).map(([name, value]) => `  ${name}=${value}\n`).join("")
-          }\n` +
-          `Beside it the engine's box needs ${ATTACH_ENVIRONMENT.engineId.name} and ` +
-          `${ATTACH_ENVIRONMENT.controlUrl.name}, see docs/attach.md\n`,
-    );
+    writeScreen(this.io, form, {
+      record: () => ({ token, token_id: tokenId, deployment, until }),
+      text: () =>
+        `Token ${tokenId} of deployment ${deployment}, until ${until}, shown this once:\n\n` +
+        `${Object.entries(environment).map(([name, value]) => `  ${name}=${value}\n`).join("")}\n` +
+        `Beside it the engine's box needs ${ATTACH_ENVIRONMENT.engineId.name} and ` +
+        `${ATTACH_ENVIRONMENT.controlUrl.name}, see docs/attach.md\n`,
+    });
   },
 });

@@ -10,13 +10,23 @@ import { shapeName, shapeNamed } from "../../bench/shape_named.ts";
 import { type Subject, subjectOf } from "../../bench/subject.ts";
 import { storedWords } from "../../capacity/measurement_words.ts";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
-import { call, callService, COMMON_FLAGS, type CtlContext, YES_FLAG } from "../../command.ts";
+import {
+  call,
+  callService,
+  COMMON_FLAGS,
+  type CtlContext,
+  FORM_ALIASES,
+  FORM_FLAGS,
+  type FormFlags,
+  YES_FLAG,
+} from "../../command.ts";
+import { formatRecord, screenForm } from "../../live/screen.ts";
 import { ENDPOINT_FLAGS, type EndpointFlags, endpointOf } from "../../endpoint.ts";
 import type { Io } from "../../io.ts";
 import { toRecord } from "../../record.ts";
 import { applyWeights, fetchCapacity } from "./apply_weights.ts";
 
-interface BenchFlags extends EndpointFlags {
+interface BenchFlags extends EndpointFlags, FormFlags {
   readonly profile?: string;
   readonly replica?: string;
   readonly shape: string;
@@ -29,7 +39,6 @@ interface BenchFlags extends EndpointFlags {
   readonly store: boolean;
   readonly apply: boolean;
   readonly yes: boolean;
-  readonly json: boolean;
 }
 
 /** Promised where neither the command line nor the catalog says. */
@@ -84,7 +93,7 @@ const BENCH_FLAGS = {
   ignoreEos: flag(false, "Answers of the full length, for engines that know ignore_eos"),
   store: flag(true, "Have control store what was measured"),
   apply: flag(false, "Then set the weights of the model's profiles by what was measured"),
-  json: flag(false, "The result as JSON"),
+  ...FORM_FLAGS,
 } as const;
 
 export const bench = buildCommand({
@@ -99,12 +108,14 @@ export const bench = buildCommand({
   },
   parameters: {
     flags: BENCH_FLAGS,
+    aliases: FORM_ALIASES,
     positional: {
       kind: "tuple",
       parameters: [{ brief: "Name or alias of the model", parse: String, placeholder: "model" }],
     },
   },
   async func(this: CtlContext, flags: BenchFlags, model: string) {
+    const form = screenForm(flags);
     const { base, key } = await endpointOf(this, flags);
     const shape = await shapeNamed(flags.shape);
     const about = await aboutOf(this, flags, model);
@@ -112,7 +123,7 @@ export const bench = buildCommand({
       ttftMs: flags.ttft ?? about?.ttftMs ?? TTFT_MS,
       tpotMs: flags.tpot ?? about?.tpotMs ?? TPOT_MS,
     };
-    const progress: Io = flags.json ? { ...this.io, out: this.io.err } : this.io;
+    const progress: Io = form !== "table" ? { ...this.io, out: this.io.err } : this.io;
     if (about !== undefined) progress.out(`Measuring ${about.model}: ${about.subject.words}\n`);
     progress.out(`${HEAD}\n`);
     const found = await search({
@@ -125,11 +136,11 @@ export const bench = buildCommand({
       signal: this.signal,
       onLevel: (level) => progress.out(`${formatLevel(level)}\n`),
     });
-    if (!flags.json) this.io.out(formatFound(found, slo));
+    if (form === "table") this.io.out(formatFound(found, slo));
     const stored = await store(this, flags, { found, slo, subject: about?.subject });
-    if (flags.json) {
+    if (form !== "table") {
       const result = { model, shape: shape.name, slo, ...found, stored: recordOf(stored) };
-      this.io.out(`${JSON.stringify(result, null, 2)}\n`);
+      this.io.out(formatRecord(form, result));
     } else if (stored !== undefined) this.io.out(storedWords(stored));
     if (found.best === undefined) return this.fail();
     if (flags.apply && about !== undefined) {

@@ -8,15 +8,18 @@ import {
   type PlannedReplica,
 } from "@heddle/proto/gen/admin";
 import { HeddleError } from "@heddle/proto/error";
-import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
+import {
+  call,
+  type CtlContext,
+  FORM_ALIASES,
+  SCREEN_FLAGS,
+  type ScreenFlags,
+} from "../../command.ts";
+import { screenForm, writeScreen } from "../../live/screen.ts";
 import { sayWait } from "../../io.ts";
 import { toRecord } from "../../record.ts";
 import { visible } from "../../table.ts";
 import { CATALOG_PARAMETER, readCatalog } from "./catalog_text.ts";
-
-interface PlanFlags extends CommonFlags {
-  readonly json: boolean;
-}
 
 /** Looking ahead on a large fleet takes a while. */
 const PLAN_TIMEOUT_MS = 120_000;
@@ -24,13 +27,12 @@ const PLAN_TIMEOUT_MS = 120_000;
 export const plan = buildCommand({
   docs: { brief: "Show what a catalog would start, stop and change, without doing it" },
   parameters: {
-    flags: {
-      ...COMMON_FLAGS,
-      json: { kind: "boolean", default: false, brief: "Everything, as JSON" },
-    },
+    flags: SCREEN_FLAGS,
+    aliases: FORM_ALIASES,
     positional: CATALOG_PARAMETER,
   },
-  async func(this: CtlContext, flags: PlanFlags, file: string) {
+  async func(this: CtlContext, flags: ScreenFlags, file: string) {
+    const form = screenForm(flags);
     const request = await readCatalog(this, file);
     sayWait(this.io, "Control looks ahead; on a large fleet that takes up to two minutes");
     const answer = await call(
@@ -38,14 +40,14 @@ export const plan = buildCommand({
       flags,
       (client) => client.planCatalog(request, { timeoutMs: PLAN_TIMEOUT_MS }),
     );
-    if (answer.plan === undefined) {
+    const { plan: found } = answer;
+    if (found === undefined) {
       throw new HeddleError("protocol", "Control answered without a plan");
     }
-    this.io.out(
-      flags.json
-        ? `${JSON.stringify(toRecord(CatalogPlanSchema, answer.plan), null, 2)}\n`
-        : formatPlan(answer.plan),
-    );
+    writeScreen(this.io, form, {
+      text: () => formatPlan(found),
+      record: () => toRecord(CatalogPlanSchema, found),
+    });
   },
 });
 

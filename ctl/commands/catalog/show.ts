@@ -2,11 +2,17 @@
 import { buildCommand } from "@stricli/core";
 import { type GetCatalogResponse, GetCatalogResponseSchema } from "@heddle/proto/gen/admin";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
-import { call, COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
+import {
+  call,
+  type CtlContext,
+  FORM_ALIASES,
+  SCREEN_FLAGS,
+  type ScreenFlags,
+} from "../../command.ts";
+import { screenForm, writeScreen } from "../../live/screen.ts";
 import { toRecord } from "../../record.ts";
 
-interface ShowFlags extends CommonFlags {
-  readonly json: boolean;
+interface ShowFlags extends ScreenFlags {
   readonly text: boolean;
 }
 
@@ -18,21 +24,26 @@ export const showCatalog = buildCommand({
   },
   parameters: {
     flags: {
-      ...COMMON_FLAGS,
-      json: { kind: "boolean", default: false, brief: "As JSON" },
+      ...SCREEN_FLAGS,
       text: { kind: "boolean", default: false, brief: "Only the text of the catalog" },
     },
+    aliases: FORM_ALIASES,
   },
   async func(this: CtlContext, flags: ShowFlags) {
-    const request = { text: flags.text || flags.json };
+    const form = screenForm(flags);
+    if (flags.text && form !== "table") {
+      throw new SyntaxError("--text has one form, the catalog's own: leave the other out");
+    }
+    const request = { text: flags.text || form !== "table" };
     const answer = await call(
       this,
       flags,
       (client) => client.getCatalog(request, { timeoutMs: CALL_TIMEOUT_MS }),
     );
-    if (flags.json) {
-      this.io.out(`${JSON.stringify(toRecord(GetCatalogResponseSchema, answer), null, 2)}\n`);
-    } else this.io.out(flags.text ? answer.text : formatCatalog(answer));
+    writeScreen(this.io, form, {
+      text: () => flags.text ? answer.text : formatCatalog(answer),
+      record: () => toRecord(GetCatalogResponseSchema, answer),
+    });
   },
 });
 

@@ -1,13 +1,9 @@
 /** `ctl config show`: one context as it is acted on. */
 import { buildCommand } from "@stricli/core";
-import { stringify } from "yaml";
 import { HeddleError } from "@heddle/proto/error";
-import type { CtlContext } from "../../command.ts";
+import { type CtlContext, FORM_ALIASES, FORM_FLAGS, type FormFlags } from "../../command.ts";
+import { formatRecord, type ScreenForm, screenForm } from "../../live/screen.ts";
 import type { CtlConfigFile } from "../../config_file.ts";
-
-interface ShowFlags {
-  readonly json: boolean;
-}
 
 export const showContext = buildCommand({
   docs: {
@@ -15,7 +11,8 @@ export const showContext = buildCommand({
     fullDescription: "It has the names of files with keys and tokens, never what is in them.",
   },
   parameters: {
-    flags: { json: { kind: "boolean", default: false, brief: "As JSON" } },
+    flags: FORM_FLAGS,
+    aliases: FORM_ALIASES,
     positional: {
       kind: "tuple",
       parameters: [{
@@ -26,15 +23,19 @@ export const showContext = buildCommand({
       }],
     },
   },
-  async func(this: CtlContext, { json }: ShowFlags, name?: string) {
-    this.io.out(formatContext(await this.loadConfig(), { name, json }));
+  async func(this: CtlContext, flags: FormFlags, name?: string) {
+    const form = screenForm(flags);
+    this.io.out(formatContext(await this.loadConfig(), { name, form }));
   },
 });
 
 /** Throws `not_found` for a context that is not there. */
 export function formatContext(
   { file, config }: CtlConfigFile,
-  { name = config.current, json }: { readonly name?: string | undefined; readonly json: boolean },
+  { name = config.current, form }: {
+    readonly name?: string | undefined;
+    readonly form: ScreenForm;
+  },
 ): string {
   const found = config.contexts.find((context) => context.name === name);
   if (found === undefined) {
@@ -42,5 +43,6 @@ export function formatContext(
     throw new HeddleError("not_found", `No context "${name}" in ${file}: it has ${names}`);
   }
   const record = { file, current: name === config.current, ...found };
-  return json ? `${JSON.stringify(record, null, 2)}\n` : stringify(record);
+  // For people it is what they wrote.
+  return formatRecord(form === "json" ? "json" : "yaml", record);
 }

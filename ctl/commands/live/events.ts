@@ -12,7 +12,7 @@ import {
   type ListFlags,
   outputOf,
 } from "../../command.ts";
-import { eventListing, formatEvent } from "../../live/event_listing.ts";
+import { eventListing, eventsBegin, formatEvent } from "../../live/event_listing.ts";
 import { writeListing } from "../../table.ts";
 import { show } from "../../watch.ts";
 
@@ -28,7 +28,8 @@ export const events = buildCommand({
   docs: {
     brief: "What changed its state or went wrong, and what to do about it",
     fullDescription: "Control remembers the last 300 of them since it began to lead. " +
-      "With --follow each comes as it happens, as a line of its own; with -o json as a line of JSON.",
+      "With --follow each comes as it happens, as a line of its own; " +
+      "with -o json as a line of JSON, with -o yaml as an item of one list, with -o csv below the heads.",
   },
   parameters: {
     flags: {
@@ -39,6 +40,9 @@ export const events = buildCommand({
     aliases: { ...LIST_ALIASES, f: "follow" },
   },
   async func(this: CtlContext, flags: EventFlags) {
+    if (flags.follow && flags.watch) {
+      throw new SyntaxError("--follow tells what is new and --watch draws all anew: leave one out");
+    }
     if (flags.follow) return await follow(this, flags);
     await show(this, flags, async () => {
       const found: FleetEvent[] = [];
@@ -62,6 +66,7 @@ function isPassing(error: unknown, source: string): error is HeddleError {
 async function follow(ctl: CtlContext, flags: EventFlags): Promise<void> {
   let [after, source] = [0n, ""];
   const form = { output: outputOf(flags), terminal: ctl.io.terminal, color: ctl.io.color };
+  ctl.io.out(eventsBegin(form.output));
   while (!ctl.signal.aborted) {
     try {
       await callService(ctl, { flags, service: LiveService }, async (client) => {

@@ -4,39 +4,49 @@ import { AdminService } from "@heddle/proto/gen/admin";
 import { LiveService } from "@heddle/proto/gen/live";
 import { createClient } from "@connectrpc/connect";
 import { CALL_TIMEOUT_MS, withTransport } from "../../client.ts";
-import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
+import {
+  type CommonFlags,
+  type CtlContext,
+  LIST_ALIASES,
+  LIST_FLAGS,
+  type ListFlags,
+} from "../../command.ts";
 import { formatTop, type Moment, topRecord } from "../../live/top_screen.ts";
-import { SCREEN_FLAGS, type ScreenFlags, screenForm, writeScreen } from "../../live/screen.ts";
+import { screenForm, writeScreen } from "../../live/screen.ts";
 import { show } from "../../watch.ts";
 
 /** Where nobody says how high the screen is. */
 const LINES = 40;
 
-interface TopFlags extends CommonFlags, ScreenFlags {
+interface TopFlags extends ListFlags {
   readonly once: boolean;
 }
 
 export const top = buildCommand({
   docs: {
     brief: "The busiest models, nodes and replicas, live",
-    fullDescription: "Drawn anew every 2 s until Ctrl-C; once in a pipe, with --once, or as JSON.",
+    fullDescription:
+      "Drawn anew every 2 s until Ctrl-C; once in a pipe, with --once, or for machines, where " +
+      "--watch does not say otherwise.",
   },
   parameters: {
     flags: {
-      ...COMMON_FLAGS,
-      ...SCREEN_FLAGS,
+      ...LIST_FLAGS,
       once: { kind: "boolean", default: false, brief: "Show it once, and end" },
     },
-    aliases: { o: "output" },
+    aliases: LIST_ALIASES,
   },
   async func(this: CtlContext, flags: TopFlags) {
     const output = screenForm(flags);
-    const watch = this.io.terminal && !flags.once && output === "text";
+    if (flags.watch && flags.once) {
+      throw new SyntaxError("--watch goes on and --once ends: leave one of them out");
+    }
+    const watch = flags.watch || this.io.terminal && !flags.once && output === "table";
     await show(this, { watch }, async () => {
       const moment = await momentOf(this, flags);
       return (io) =>
         writeScreen(io, output, {
-          text: () => formatTop(moment, this.io.lines?.() ?? LINES),
+          text: () => formatTop(moment, this.io.size?.()?.lines ?? LINES),
           record: () => topRecord(moment),
         });
     });

@@ -5,7 +5,6 @@ import {
   InspectSourceResponseSchema,
   type ModelFacts,
 } from "@heddle/proto/gen/weights";
-import { stringify } from "yaml";
 import {
   COMMON_FLAGS,
   type CommonFlags,
@@ -13,8 +12,8 @@ import {
   FORM_ALIASES,
   FORM_FLAGS,
   type FormFlags,
-  outputOf,
 } from "../../command.ts";
+import { screenForm, writeScreen } from "../../live/screen.ts";
 import { plural } from "../../status/plural.ts";
 import { sayWait } from "../../io.ts";
 import { toRecord } from "../../record.ts";
@@ -52,6 +51,7 @@ export const inspectModel = buildCommand({
     },
   },
   async func(this: CtlContext, flags: InspectFlags, source: string) {
+    const form = screenForm(flags);
     const list = (value: string | undefined) =>
       value?.split(",").filter((each) => each !== "") ?? [];
     const want = { source, include: list(flags.include), exclude: list(flags.exclude) };
@@ -63,15 +63,10 @@ export const inspectModel = buildCommand({
       (client) =>
         client.inspectSource({ want, node: flags.node ?? "" }, { timeoutMs: SLOW_CALL_MS }),
     );
-    const record = toRecord(InspectSourceResponseSchema, answer);
-    switch (outputOf(flags)) {
-      case "json":
-        return this.io.out(`${JSON.stringify(record, null, 2)}\n`);
-      case "yaml":
-        return this.io.out(stringify(record));
-      default:
-        return this.io.out(inspectionText(answer));
-    }
+    writeScreen(this.io, form, {
+      text: () => inspectionText(answer),
+      record: () => toRecord(InspectSourceResponseSchema, answer),
+    });
   },
 });
 
