@@ -21,6 +21,7 @@ const INSPECTED = {
       heads: 32,
       kvHeads: 8,
       contextMax: 131_072n,
+      kvWindow: 1_024n,
       dtype: "bfloat16",
       quantization: "fp8",
     },
@@ -55,6 +56,7 @@ shape        32 layers, 32 heads, 8 KV heads
 dtype        bfloat16
 quantised    fp8
 context      131072 tokens at most
+windows      some layers keep the last 1024 tokens only
 note         no generation_config.json
 read by      n1
 

@@ -6,6 +6,7 @@
 import {
   addsUpGpus,
   budgetOf,
+  cacheMib,
   type CacheRoom,
   cacheRoom,
   contextOf,
@@ -140,7 +141,7 @@ function contextFits(request: FitRequest): Misfit | undefined {
   if (room === undefined || context === undefined || context <= room.tokens) return undefined;
   return refuse(
     "context_does_not_fit",
-    `A context of ${context} tokens takes ${Math.ceil(context * room.bytesPerToken / MIB)} MiB ` +
+    `A context of ${context} tokens takes ${cacheMib(request, context)} MiB ` +
       `of KV cache on each GPU, and beside the weights ${room.mib} MiB are left (${room.words}). ` +
       `At most ${room.tokens} tokens fit: shorten it, or use more GPUs`,
   );

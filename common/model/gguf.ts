@@ -26,6 +26,11 @@ const ARRAY = 9;
 const KEYS_MAX = 10_000;
 const ARRAYS_DEEP_MAX = 4;
 
+const OTHER_CACHE =
+  /sliding_window|\.ssm\.|\.wkv\.|kv_lora_rank|shared_kv_layers|shortconv|decoder_block_count/;
+/** Of these llama.cpp knows by the name that they keep none, or windows. */
+const OTHER_ARCHITECTURES = /bert|^llama4$|^rwkv|^mamba|^t5/;
+
 /** The file ends, or what was read of it does: what is known until then counts. */
 class Short extends Error {}
 
@@ -75,9 +80,10 @@ function factsOf(values: ReadonlyMap<string, unknown>): ModelFacts {
   const headDim = of("attention.key_length") ??
     (embedding !== undefined && heads !== undefined ? Math.floor(embedding / heads) : undefined);
   // A list of heads, a window or a state: then layers differ, and nothing simple holds.
-  const plain =
-    [...values.keys()].every((key) => !/sliding_window|\.ssm\.|kv_lora_rank/.test(key)) &&
-    !Array.isArray(values.get(`${architecture}.attention.head_count_kv`));
+  const plain = !OTHER_ARCHITECTURES.test(architecture) &&
+    [...values.keys()].every((key) => !OTHER_CACHE.test(key)) &&
+    !Array.isArray(values.get(`${architecture}.attention.head_count_kv`)) &&
+    (of("attention.value_length") ?? headDim) === headDim;
   return known({
     architecture,
     layers,

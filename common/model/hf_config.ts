@@ -1,56 +1,87 @@
 /** Reads `config.json` and `model.safetensors.index.json` of a model in Hugging Face's form. */
 import { z } from "zod";
-import { countOf, known, kvBytes, type ModelFacts } from "./model_facts.ts";
+import { readCacheLayout } from "./cache_layout.ts";
+import { countOf, known, type ModelFacts } from "./model_facts.ts";
 
 const json = z.record(z.string(), z.unknown());
+type Config = Readonly<Record<string, unknown>>;
 
 /** Models of several parts keep what concerns us in one of them. */
 const NESTED = ["text_config", "llm_config", "language_config", "thinker_config"] as const;
+const NESTED_DEEP_MAX = 3;
 
 /** Undefined when it is no JSON object. Never throws. */
 export function readHfConfig(text: string): ModelFacts | undefined {
   const top = objectOf(text);
   if (top === undefined) return undefined;
-  const inner = NESTED.map((key) => json.safeParse(top[key]).data).find((each) => each) ?? {};
-  const config = { ...top, ...inner };
+  const config = { ...top, ...innerOf(top, NESTED_DEEP_MAX) };
   const architectures = Array.isArray(top["architectures"]) ? top["architectures"] : [];
-  const heads = first(config, ["num_attention_heads", "n_head", "num_heads"]);
-  const kvHeads = first(config, ["num_key_value_heads", "num_kv_heads", "multi_query_group_num"]) ??
-    heads;
+  const architecture = textOf(architectures[0]);
+  const heads = first(config, ["num_attention_heads", "n_head", "n_heads", "num_heads"]);
+  const kvHeads = kvHeadsOf(config, heads);
   const hidden = first(config, ["hidden_size", "n_embd", "d_model"]);
-  const headDim = first(config, ["head_dim"]) ??
+  const headDim = first(config, ["head_dim", "kv_channels"]) ??
     (hidden !== undefined && heads !== undefined ? Math.floor(hidden / heads) : undefined);
-  const layers = first(config, ["num_hidden_layers", "n_layer", "num_layers"]);
+  const layers = first(config, ["num_hidden_layers", "n_layer", "n_layers", "num_layers"]);
+  const contextMax = contextOf(config);
   return known({
-    architecture: textOf(architectures[0]),
+    architecture,
     layers,
     heads,
     kvHeads,
     headDim,
-    contextMax: first(config, ["max_position_embeddings", "n_positions", "max_sequence_length"]),
+    contextMax,
     dtype: textOf(config["torch_dtype"]) ?? textOf(config["dtype"]),
     quantization: quantizationOf(config["quantization_config"]) ??
       quantizationOf(config["compression_config"]),
-    ...cacheOf(config, { layers, kvHeads, headDim }),
+    ...readCacheLayout(config, { architecture, layers, kvHeads, headDim, contextMax }),
   });
 }
 
-// Only what is certain: windows, states and mixtures of layers need less than they seem to.
-function cacheOf(
-  config: Readonly<Record<string, unknown>>,
-  plain: Parameters<typeof kvBytes>[0],
-): Pick<ModelFacts, "kvBytesPerToken" | "kvReplicated"> {
-  const rank = countOf(config["kv_lora_rank"]);
-  const rope = countOf(config["qk_rope_head_dim"]);
-  if (rank !== undefined && rope !== undefined && plain.layers !== undefined) {
-    return { kvBytesPerToken: plain.layers * (rank + rope) * 2, kvReplicated: true };
+/** The part that concerns us, with the parts within it. */
+function innerOf(config: Config, deep: number): Config {
+  const inner = NESTED.map((key) => json.safeParse(config[key]).data).find((each) => each);
+  if (inner === undefined || deep === 0) return {};
+  return { ...inner, ...innerOf(inner, deep - 1) };
+}
+
+function kvHeadsOf(config: Config, heads: number | undefined): number | undefined {
+  const names = ["num_key_value_heads", "num_kv_heads", "multi_query_group_num"] as const;
+  const said = first(config, names) ??
+    first(json.safeParse(config["attn_config"]).data ?? {}, ["kv_n_heads"]);
+  // Falcon of the old form, and StarCoder: one for all, whatever else stands there.
+  if (config["multi_query"] === true && config["new_decoder_architecture"] !== true) return 1;
+  // A list for its layers, or a block for each: there is no one number.
+  const varies = names.some((name) => typeof config[name] === "object" && config[name] !== null);
+  if (varies || Array.isArray(config["block_configs"])) return undefined;
+  return said ?? heads;
+}
+
+/** Ways to stretch positions after which a model takes so many times more; others say the end itself. */
+const STRETCHES: ReadonlySet<unknown> = new Set(["dynamic", "linear", "yarn"]);
+
+// As vLLM reckons it, which insists on it.
+function contextOf(config: Config): number | undefined {
+  const said = first(config, [
+    "model_max_length",
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "max_target_positions",
+    "max_sequence_length",
+    "max_seq_length",
+  ]);
+  const rope = json.safeParse(config["rope_scaling"] ?? config["rope_parameters"]).data ?? {};
+  const kind = rope["rope_type"] ?? rope["type"];
+  const factor = rope["factor"];
+  // Gemma 3 gives its context as it is after that.
+  const counted = /^gemma3/.test(textOf(config["model_type"]) ?? "");
+  if (said === undefined || typeof factor !== "number" || !STRETCHES.has(kind) || counted) {
+    return said;
   }
-  const uncertain = Object.keys(config).some((key) =>
-    /sliding|window|layer_types|mamba|ssm|linear_|recurrent|rwkv|cross_attention|hybrid|chunk/
-      .test(key) && config[key] !== null && config[key] !== false
-  );
-  const bytes = uncertain ? undefined : kvBytes(plain);
-  return bytes === undefined ? {} : { kvBytesPerToken: bytes };
+  const from = kind === "yarn" ? countOf(rope["original_max_position_embeddings"]) ?? said : said;
+  return countOf(Math.floor(from * factor)) ?? said;
 }
 
 function quantizationOf(value: unknown): string | undefined {

@@ -104,7 +104,6 @@ export interface CacheRoom {
   /** Tokens that fit beside the weights, 0 or more. */
   readonly tokens: number;
   readonly mib: number;
-  readonly bytesPerToken: number;
   readonly words: string;
 }
 
@@ -115,15 +114,46 @@ export function cacheRoom(
 ): CacheRoom | undefined {
   const weights = weightsNeedMib(request);
   const budget = budgetOf(request, totalsMib);
-  const bytesPerToken = cacheBytesPerToken(request);
-  if (weights === undefined || budget === undefined || bytesPerToken === undefined) {
-    return undefined;
-  }
+  const cache = cacheOf(request);
+  if (weights === undefined || budget === undefined || cache === undefined) return undefined;
   const mib = Math.max(0, Math.floor(budget.mib - weights));
-  return { tokens: Math.floor(mib * MIB / bytesPerToken), mib, bytesPerToken, words: budget.words };
+  return { tokens: tokensIn(cache, mib * MIB), mib, words: budget.words };
 }
 
-/** Bytes of cache that a token takes of each GPU, or of all together where their memory adds up. */
+interface Cache {
+  /** Bytes that each token takes where all are kept. */
+  readonly perToken: number;
+  /** And those that it takes besides while it is among the last `window`. */
+  readonly perWindowToken: number;
+  readonly window: number;
+}
+
+function cacheOf(request: MemoryRequest): Cache | undefined {
+  const perToken = cacheBytesPerToken(request);
+  if (perToken === undefined) return undefined;
+  const { kvBytesPerToken = 1, kvWindowBytesPerToken = 0, kvWindow = 0 } = request.model;
+  // They are kept and shared out like the others.
+  const perWindowToken = kvWindowBytesPerToken * (perToken / kvBytesPerToken);
+  return { perToken, perWindowToken, window: kvWindow };
+}
+
+function tokensIn({ perToken, perWindowToken, window }: Cache, bytes: number): number {
+  const within = Math.floor(bytes / (perToken + perWindowToken));
+  return within <= window ? within : Math.floor((bytes - perWindowToken * window) / perToken);
+}
+
+/** MiB of cache for a context, on each GPU or on all together. Undefined: cannot be told. */
+export function cacheMib(request: MemoryRequest, context: number): number | undefined {
+  const cache = cacheOf(request);
+  if (cache === undefined) return undefined;
+  const { perToken, perWindowToken, window } = cache;
+  return Math.ceil((context * perToken + Math.min(context, window) * perWindowToken) / MIB);
+}
+
+/**
+ * Bytes of cache that a token takes of each GPU, or of all together where their memory adds up,
+ * however long the context: what it takes of layers with windows is not in it.
+ */
 export function cacheBytesPerToken(
   { engine, tp, pp, args, model }: MemoryRequest,
 ): number | undefined {
@@ -138,9 +168,7 @@ export function cacheBytesPerToken(
 
 function cacheNeedMib(request: MemoryRequest): number | undefined {
   const context = contextOf(request);
-  const bytesPerToken = cacheBytesPerToken(request);
-  if (context === undefined || bytesPerToken === undefined) return undefined;
-  return Math.ceil(context * bytesPerToken / MIB);
+  return context === undefined ? undefined : cacheMib(request, context);
 }
 
 function sglangLeavesMib({ tp, pp }: MemoryRequest): number {

@@ -12,8 +12,12 @@ export interface ModelFacts {
   readonly dtype?: string;
   /** "fp8", "awq", "gptq", "mxfp4", "nvfp4", … */
   readonly quantization?: string;
-  /** Bytes of KV cache that one token takes over the whole model; only for plain attention. */
+  /** Bytes of KV cache that each token of a context takes, in all layers that keep every token. */
   readonly kvBytesPerToken?: number;
+  /** Some layers keep the last so many tokens only. With `kvWindowBytesPerToken`, or neither. */
+  readonly kvWindow?: number;
+  /** Bytes that each of these tokens takes, in all such layers. */
+  readonly kvWindowBytesPerToken?: number;
   /** True: each GPU of a tensor-parallel group keeps all of it. */
   readonly kvReplicated?: boolean;
 }

@@ -63,6 +63,8 @@ Deno.test("misfit() says something of any numbers, and with more memory never re
     heads: count,
     kvHeads: count,
     kvBytesPerToken: count,
+    kvWindow: count,
+    kvWindowBytesPerToken: count,
     contextMax: count,
   });
   const shape = fc.record({
@@ -111,6 +113,13 @@ Deno.test("gpuNeedMib() is what the smallest GPU must have that misfit() passes"
       {},
       { kvBytesPerToken: 327_680, kvHeads: 8, contextMax: 131_072 },
       { kvBytesPerToken: 70_272, kvReplicated: true, contextMax: 163_840 },
+      {
+        kvBytesPerToken: 36_864,
+        kvHeads: 8,
+        contextMax: 131_072,
+        kvWindow: 6_000,
+        kvWindowBytesPerToken: 200_000,
+      },
     ),
   });
   fc.assert(
@@ -146,6 +155,8 @@ Deno.test("decodeModelFacts() gives back what encodeModelFacts() was given", () 
     dtype: word,
     quantization: word,
     kvBytesPerToken: count,
+    kvWindow: count,
+    kvWindowBytesPerToken: count,
     kvReplicated: fc.constantFrom(true, undefined),
   });
   fc.assert(

@@ -6,7 +6,8 @@ import { known, type ModelFacts } from "./model_facts.ts";
 
 export function encodeModelFacts(model: ModelFacts): WireFacts {
   const { architecture = "", dtype = "", quantization = "", kvReplicated = false } = model;
-  const { layers, heads, kvHeads, headDim, contextMax, kvBytesPerToken } = model;
+  const { layers, heads, kvHeads, headDim, contextMax } = model;
+  const { kvBytesPerToken, kvWindow, kvWindowBytesPerToken } = model;
   return create(ModelFactsSchema, {
     architecture,
     dtype,
@@ -18,6 +19,10 @@ export function encodeModelFacts(model: ModelFacts): WireFacts {
     ...(headDim === undefined ? {} : { headDim }),
     ...(contextMax === undefined ? {} : { contextMax: whole(contextMax) }),
     ...(kvBytesPerToken === undefined ? {} : { kvBytesPerToken: whole(kvBytesPerToken) }),
+    ...(kvWindow === undefined ? {} : { kvWindow: whole(kvWindow) }),
+    ...(kvWindowBytesPerToken === undefined
+      ? {}
+      : { kvWindowBytesPerToken: whole(kvWindowBytesPerToken) }),
   });
 }
 
@@ -34,6 +39,8 @@ export function decodeModelFacts(wire: Plain<WireFacts> | undefined): ModelFacts
     dtype: wire.dtype || undefined,
     quantization: wire.quantization || undefined,
     kvBytesPerToken: Number(wire.kvBytesPerToken ?? 0) || undefined,
+    kvWindow: Number(wire.kvWindow ?? 0) || undefined,
+    kvWindowBytesPerToken: Number(wire.kvWindowBytesPerToken ?? 0) || undefined,
     kvReplicated: wire.kvReplicated || undefined,
   });
 }

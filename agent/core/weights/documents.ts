@@ -60,6 +60,8 @@ const factsSchema = z.object({
   dtype: z.string(),
   quantization: z.string(),
   kvBytesPerToken: z.number(),
+  kvWindow: z.number(),
+  kvWindowBytesPerToken: z.number(),
   kvReplicated: z.boolean(),
 }).partial();
 

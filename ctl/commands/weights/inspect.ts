@@ -113,7 +113,8 @@ function inspectionText(answer: InspectSourceResponse): string {
 
 function modelLines(model: ModelFacts | undefined): readonly string[] {
   if (model === undefined) return [];
-  const { layers, heads, kvHeads, contextMax, dtype, quantization, architecture } = model;
+  const { layers, heads, kvHeads, contextMax, kvWindow } = model;
+  const { dtype, quantization, architecture } = model;
   const parts = [
     ...(layers === undefined ? [] : [plural(layers, "layer")]),
     ...(heads === undefined ? [] : [plural(heads, "head")]),
@@ -125,6 +126,9 @@ function modelLines(model: ModelFacts | undefined): readonly string[] {
     ...(dtype === "" ? [] : [`dtype        ${dtype}`]),
     ...(quantization === "" ? [] : [`quantised    ${quantization}`]),
     ...(contextMax === undefined ? [] : [`context      ${contextMax} tokens at most`]),
+    ...(kvWindow === undefined
+      ? []
+      : [`windows      some layers keep the last ${kvWindow} tokens only`]),
   ];
 }
 
