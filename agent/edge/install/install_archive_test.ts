@@ -90,6 +90,10 @@ Deno.test("installArchive() unpacks what the release holds for this machine, and
   ok(said.includes("unpacking") && said.includes("trying it"), said.join());
 });
 
+/** Deeper than the folder that an archive is unpacked into, and the way up from there. */
+const DEEP = "1/2/3/4/5/6/7/8";
+const UP = "../../../../../../../..";
+
 Deno.test("installArchive() refuses what leads out of its folder", async (t) => {
   const cases: Record<string, readonly [readonly TarEntry[], RegExp]> = {
     "a path with ..": [[{ path: "a/../../evil", body: "x" }, SERVER], /leads out of the folder/],
@@ -104,6 +108,28 @@ Deno.test("installArchive() refuses what leads out of its folder", async (t) => 
     "a file through a link": [
       [{ path: "d/real", body: "x" }, { path: "l", link: "d" }, { path: "l/x", body: "y" }],
       /goes through what is no folder/,
+    ],
+    "a link out, through links that are shorter than their names": [
+      [
+        { path: `${DEEP}/up`, link: UP },
+        { path: "out", link: `${DEEP}/up/../${UP}/etc` },
+        SERVER,
+      ],
+      /"out" is a link that leads out of the folder, to "\//,
+    ],
+    "a hard link to a link": [
+      [
+        { path: `${DEEP}/up`, link: UP },
+        { path: "out", link: `${DEEP}/up/../${UP}/etc/hostname` },
+        { path: "copy", link: "out", type: "1" },
+        SERVER,
+      ],
+      /"copy" is a link to no file/,
+    ],
+    "a link to nothing": [[{ path: "l", link: "gone" }, SERVER], /to what is not there/],
+    "links in a ring": [
+      [{ path: "l", link: "m" }, { path: "m", link: "l" }, SERVER],
+      /to what is not there/,
     ],
     "nothing to run": [[{ path: "README", body: "x" }], /holds no llama-server/],
   };

