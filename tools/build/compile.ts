@@ -1,6 +1,7 @@
 /** Single-file executables: runtime, program and permission set in one. */
 import { HeddleError } from "@heddle/proto/error";
 import { execute } from "./command.ts";
+import { explainCompileFailure } from "./denort.ts";
 import { differences, readEmbedded } from "./embedded.ts";
 import { flagsOf, type Grants, type Places, settle } from "./permission_set.ts";
 import { PROGRAMS } from "./program.ts";
@@ -29,7 +30,7 @@ export async function writeExecutables(options: CompileOptions): Promise<void> {
     const path = `${folder}/bin/${name}`;
     // The time of the file is embedded too.
     await Deno.utime(bundle, 0, 0);
-    await execute(Deno.execPath(), [
+    await compile(options.arch, [
       "compile",
       ...FLAGS,
       "--target",
@@ -45,6 +46,15 @@ export async function writeExecutables(options: CompileOptions): Promise<void> {
     }
   }
   await Deno.remove(`${folder}/lib`, { recursive: true });
+}
+
+async function compile(arch: Arch, args: readonly string[]): Promise<void> {
+  try {
+    await execute(Deno.execPath(), args);
+  } catch (error) {
+    if (!(error instanceof HeddleError)) throw error;
+    throw new HeddleError("system", explainCompileFailure(error.message, arch));
+  }
 }
 
 const FLAGS = [

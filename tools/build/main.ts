@@ -3,8 +3,10 @@ import { VERSION } from "@heddle/common/version";
 import { ROOT } from "../repository.ts";
 import { runTool, say } from "../say.ts";
 import { writeAttachFile } from "./attach_file.ts";
+import { tellWholeDeno } from "./denort.ts";
 import { BUILD_HELP, parseBuildOptions } from "./options.ts";
 import { writeRelease } from "./release.ts";
+import { isWholeDeno } from "./runtime.ts";
 import { filesBelow } from "./sums.ts";
 
 const BYTES_PER_MB = 1_000_000;
@@ -27,5 +29,9 @@ if (import.meta.main) {
       `${options.out}: Heddle ${VERSION} for ${options.arch}, ${files.length} files, ` +
         `${Math.round(bytes / BYTES_PER_MB)} MB`,
     );
+    const denort = Deno.env.get("DENORT_BIN");
+    if (options.form === "compile" && denort !== undefined && await isWholeDeno(denort)) {
+      say(tellWholeDeno(denort));
+    }
   });
 }

@@ -60,6 +60,12 @@ export async function findRuntime(arch: Arch): Promise<string> {
   return await fetchRuntime(arch, cached);
 }
 
+/** Whether the file is a Deno that releases are run by, and not what executables are made around. */
+export async function isWholeDeno(path: string): Promise<boolean> {
+  const found = await sha256File(path).catch(() => undefined);
+  return Object.values(RUNTIMES).some(({ sha256 }) => sha256 === found);
+}
+
 async function fetchRuntime(arch: Arch, path: string): Promise<string> {
   const { source, sha256 } = RUNTIMES[arch];
   const parent = path.replace(/\/[^/]*$/, "");
