@@ -218,6 +218,6 @@ Deno.test("a join token is made for a name, for 90 days at most, and where there
   const operator = site.connect("admin", await site.issue({ role: "operator", name: "ann" }));
   await rejects(
     createClient(JoinTokenService, operator).createJoinToken({ deploymentId: "d" }),
-    /no join section/,
+    /has no section join/,
   );
 });

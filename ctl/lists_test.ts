@@ -171,10 +171,10 @@ Deno.test("ca struck: what was struck, by whom, and why", async () => {
     (router) => router.service(CertificateService, { listStrikes: () => ({ strikes }) }),
     async (run) => {
       const forms = await everyFormOf(run, ["ca", "struck"]);
-      const table = "STRUCK    BY   AT                   REASON\n" +
-        "agent/n1  ann  2027-01-15T08:00:00  stolen\n";
+      const table = "STRUCK    BY   AT                    REASON\n" +
+        "agent/n1  ann  2027-01-15 08:00:00Z  stolen\n";
       deepEqual([forms.table, forms.wide], [table, table]);
-      equal(forms.pipe, "STRUCK\tBY\tAT\tREASON\nagent/n1\tann\t2027-01-15T08:00:00\tstolen\n");
+      equal(forms.pipe, "STRUCK\tBY\tAT\tREASON\nagent/n1\tann\t2027-01-15 08:00:00Z\tstolen\n");
       deepEqual(JSON.parse(forms.json), [
         { struck: "agent/n1", by: "ann", reason: "stolen", at: "2027-01-15T08:00:00Z" },
       ]);

@@ -52,12 +52,12 @@ function gainWords({ gpus, hardwareClass, requestsPerSecond, reason }: NodeGain)
   }
 }
 
+const NOBODY_MEASURED = "nobody has measured how many a second it carries";
+
 /** "12.3 a second now, 18.4 with everything …", in words where a number would say nothing. */
 function carriesWords(capacity: ModelCapacity): string {
   const { nowPerSecond, mostPerSecond, profiles } = capacity;
-  if (!profiles.some(({ measured }) => measured !== undefined)) {
-    return "how many a second it carries nobody has measured";
-  }
+  if (!profiles.some(({ measured }) => measured !== undefined)) return NOBODY_MEASURED;
   const ready = profiles.some(({ readyReplicas }) => readyReplicas > 0);
   const now = nowPerSecond > 0
     ? `${told(capacity, nowPerSecond)} a second now`
@@ -73,12 +73,14 @@ function carriesWords(capacity: ModelCapacity): string {
 /** What a person wants to know of one model. */
 function formatModel(capacity: ModelCapacity): string {
   const { model, shape, profiles, gains, bottleneck, bottleneckDetail } = capacity;
-  const unknown = capacity.unmeasuredReplicas === 0
+  const carries = carriesWords(capacity);
+  // Where nothing was, that is said already.
+  const unknown = capacity.unmeasuredReplicas === 0 || carries === NOBODY_MEASURED
     ? ""
     : `, without ${plural(capacity.unmeasuredReplicas, "replica")} never measured`;
   const lines = [
     "",
-    `${model}, requests of shape ${shape}: ${carriesWords(capacity)}${unknown}`,
+    `${model}, requests of shape ${shape}: ${carries}${unknown}`,
     ...profiles.map((profile) => `  ${profileWords(capacity, profile)}`),
     `  Held by ${bottleneck.replaceAll("_", " ")}: ${bottleneckDetail}`,
     ...gains.map((gain) => `  One more node like ${gain.likeNode}: ${gainSentence(gain)}`),

@@ -141,8 +141,7 @@ Deno.test("capacity: what nobody measured is a question mark, and says how to me
     "MODEL  SHAPE  NOW/S  AT MOST/S  HELD BY       ONE MORE NODE\n" +
       "demo   chat   ?      ?          not measured  cpu: unknown, 1× l4-24g: none fits, " +
       "8× h100-80g: not measured\n" +
-      "\ndemo, requests of shape chat: how many a second it carries nobody has measured, " +
-      "without 3 replicas never measured\n" +
+      "\ndemo, requests of shape chat: nobody has measured how many a second it carries\n" +
       "  fast on h100-80g: 2 ready, 3 at most, weight 1; never measured for chat: heddle bench " +
       "demo --profile fast --shape chat; measured for rag only\n" +
       "  Held by not measured: no profile that runs was measured for chat\n" +

@@ -9,6 +9,7 @@ import {
   type SureFlags,
   YES_FLAG,
 } from "../command.ts";
+import { plural } from "../status/plural.ts";
 import { callTenancy } from "./tenancy/client.ts";
 
 /** Bytes in one message. */
@@ -55,7 +56,7 @@ export const restore = buildCommand({
       flags,
       (client) => client.restore(chunks(this.bytes.in()), { signal: this.signal }),
     );
-    this.io.out(`Restored; its audit trail has ${records} records\n`);
+    this.io.out(`Restored; its audit trail has ${plural(Number(records), "record")}\n`);
   },
 });
 

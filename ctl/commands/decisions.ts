@@ -16,7 +16,8 @@ export const listDecisions = listCommand(
 export function decisionListing(decisions: readonly DecisionView[]): Listing<DecisionView> {
   return {
     rows: decisions,
-    empty: "No operator has decided anything that still holds. What was decided before: audit",
+    empty:
+      "No operator has decided anything that still holds. What was decided before: heddle audit",
     record: (decision) => toRecord(DecisionViewSchema, decision),
     fields: fieldsOf(DecisionViewSchema),
     columns: [

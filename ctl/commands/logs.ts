@@ -123,7 +123,7 @@ function readSource(line: string): LogSource {
 function sourceListing(node: string, sources: readonly LogSource[]): Listing<LogSource> {
   return {
     rows: sources,
-    empty: `Nothing on ${node} has a log. What there is: nodes`,
+    empty: `Nothing on ${node} has a log. What it runs: heddle replicas`,
     record: ({ name, words }) => ({ name, words }),
     fields: ["name", "words"],
     columns: [

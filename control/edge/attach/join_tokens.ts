@@ -81,7 +81,12 @@ function demand(
   if (validMs < 60_000 || validMs > VALID_MS_MAX) {
     refuse("invalid_input", `want 1m to ${VALID_MS_MAX / DAY_MS}d`);
   }
-  if (!joinable) refuse("failed_precondition", "this control has no join section in control.yaml");
+  if (!joinable) {
+    refuse(
+      "failed_precondition",
+      "control.yaml has no section join; docs/attach.md says what it needs",
+    );
+  }
   if (caFile === undefined) {
     refuse("failed_precondition", "this control has no TLS, so engines attach without one");
   }

@@ -1,7 +1,7 @@
 /** What operators ask about weights, and have nodes do with them. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { errorText, HeddleError } from "@heddle/proto/error";
-import type { InspectSourceRequest, WeightsService } from "@heddle/proto/gen/weights";
+import type { InspectSourceRequest, WeightsService, WeightsWant } from "@heddle/proto/gen/weights";
 import { findModel, type Model } from "../../core/catalog.ts";
 import { sourceProblem } from "../../core/catalog/source.ts";
 import { sourceHint } from "../../core/facts/source_hint.ts";
@@ -15,7 +15,7 @@ import { userOf } from "../../core/weights/unused.ts";
 import type { Node, World } from "../../core/world.ts";
 import { modelName, unknownName } from "../admin/known_name.ts";
 import type { NodeRequests } from "../node_requests.ts";
-import { inspectOn } from "./inspect_on.ts";
+import { inspectOn, inspectPath } from "./inspect_on.ts";
 import { removeOn } from "./remove_on.ts";
 
 /** A node answers a prefetch at once. */
@@ -141,9 +141,7 @@ async function inspect({ world, requests }: WeightsRpcOptions, request: InspectS
   if (wrong !== undefined) {
     throw new HeddleError("invalid_input", `Cannot inspect ${want.source}: ${wrong}`);
   }
-  const node = request.node === "" ? anyNode(now, want.source) : request.node;
-  demandConnected(now, "inspect a source", node);
-  const facts = await inspectOn(requests, node, want);
+  const { node, facts } = await read(now, requests, { want, asked: request.node });
   const needs = gpuNeeds(facts);
   const inventories = [...now.nodes.values()].map(({ inventory }) => inventory);
   const classes = fitOnClasses(facts, needs, fleetClasses(inventories));
@@ -169,14 +167,31 @@ async function inspect({ world, requests }: WeightsRpcOptions, request: InspectS
   };
 }
 
-/** For a path, one that has it. */
-function anyNode(world: World, source: string): string {
+/** What a source holds, as one node says it: the one that is asked for, else any that can. */
+async function read(
+  world: World,
+  requests: WeightsRpcOptions["requests"],
+  { want, asked }: { readonly want: WeightsWant; readonly asked: string },
+) {
+  const nodes = asked === ""
+    ? connectedNodes(world, want.source)
+    : [demandConnected(world, "inspect a source", asked).name];
+  if (want.source.startsWith("/")) return await inspectPath(requests, nodes, want);
+  const [node = ""] = nodes;
+  return { node, facts: await inspectOn(requests, node, want) };
+}
+
+/** All of them, of a path those first that told of it: a node looks for new files now and then. */
+function connectedNodes(world: World, source: string): readonly string[] {
+  const path = source.replace(/\/+$/, "");
   const connected = [...world.nodes.values()].filter((node) => node.connected).sort(byName);
-  const having = connected.find(({ inventory }) =>
-    inventory.modelFiles.some(({ path }) => path === source.replace(/\/+$/, ""))
+  const [having, others] = [true, false].map((has) =>
+    connected.filter(({ inventory }) =>
+      inventory.modelFiles.some((each) => each.path === path) === has
+    )
   );
-  const found = having ?? connected[0];
-  if (found !== undefined) return found.name;
+  const names = [...having ?? [], ...others ?? []].map(({ name }) => name);
+  if (names.length > 0) return names;
   throw new HeddleError("unavailable", `Cannot inspect ${source}: no node is connected to read it`);
 }
 

@@ -28,6 +28,7 @@ Deno.test("every step leaves a fleet that trusts each other, and can be repeated
     match(await machine.succeed(["rotate", "finish"]), /No rotation is under way/);
 
     for (const _ of [1, 2]) match(await machine.succeed(["rotate", "start"]), /rotate switch/);
+    match(await machine.succeed(["status"]), /^root\tprod\t[^]*^next root\tprod\t/m);
     states.push(await visit(machine, request, first.chain));
     equal(states.at(-1)?.chain, first.chain, "the old one still signs");
     match((await machine.run(["rotate", "finish"])).err, /the old authority still signs/);
@@ -41,6 +42,7 @@ Deno.test("every step leaves a fleet that trusts each other, and can be repeated
     notEqual(states.at(-1)?.chain, first.chain, "the new one signs");
 
     for (const _ of [1, 2]) await machine.succeed(["rotate", "finish"]);
+    equal((await machine.succeed(["status"])).includes("next"), false);
     states.push(await visit(machine, request, states.at(-1)?.chain ?? ""));
     equal(states.at(-1)?.trust.trim(), (await read(machine, "root.pem")).trim());
     deepEqual(

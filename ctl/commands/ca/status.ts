@@ -1,4 +1,5 @@
 /** `ctl ca status`: the authorities of a cluster, and the newest certificate of every holder. */
+import { join } from "node:path";
 import { buildCommand } from "@stricli/core";
 import { type CertificateFacts, readCertificate } from "@heddle/common/pki";
 import {
@@ -13,6 +14,7 @@ import { show } from "../../watch.ts";
 import {
   type Authority,
   DAY_MS,
+  findAuthority,
   hasRootKey,
   type Issued,
   openAuthority,
@@ -52,14 +54,26 @@ export const status = buildCommand({
 });
 
 async function rowsOf(folder: string): Promise<readonly CertificateRow[]> {
-  const authority = await openAuthority(folder);
-  const root = readCertificate(authority.rootPem);
-  const issuing = readCertificate(authority.issuing.certificatePem);
+  const next = await findAuthority(join(folder, "next"));
   return [
-    authorityRow("root", authority.cluster, root, root),
-    authorityRow("issuing", authority.cluster, issuing, root),
-    ...fleetRow(authority, root),
+    ...authorityRows(await openAuthority(folder), ""),
+    // While one authority takes the place of another, there are two.
+    ...(next === undefined ? [] : authorityRows(next, "next ")),
     ...newestOfEach(await readIssued(folder)),
+  ];
+}
+
+function authorityRows(
+  { rootPem, issuing, fleet, cluster }: Authority,
+  which: "" | "next ",
+): readonly CertificateRow[] {
+  const root = readCertificate(rootPem);
+  const row = (role: string, own: CertificateFacts) =>
+    authorityRow(`${which}${role}`, cluster, own, root);
+  return [
+    row("root", root),
+    row("issuing", readCertificate(issuing.certificatePem)),
+    ...(fleet === undefined ? [] : [row("fleet", readCertificate(fleet.certificatePem))]),
   ];
 }
 
@@ -70,11 +84,6 @@ function authorityRow(
   issuer: CertificateFacts,
 ): CertificateRow {
   return { role, name, serial: own.serial, issuer: issuer.serial, notAfter: own.notAfter };
-}
-
-function fleetRow({ cluster, fleet }: Authority, root: CertificateFacts) {
-  if (fleet === undefined) return [];
-  return [authorityRow("fleet", cluster, readCertificate(fleet.certificatePem), root)];
 }
 
 /** The certificate given out last to each holder, the one that ends first on top. */
@@ -113,6 +122,6 @@ function certificateListing(
     }),
     fields: ["role", "name", "serial", "issuer", "not_after", "days_left"],
     empty:
-      "No certificate was given out yet. Give one with: heddle ca issue ROLE NAME, or heddle ca sign FILE",
+      "No certificate was given out yet. Give one with: heddle ca issue --role ROLE --name NAME",
   };
 }

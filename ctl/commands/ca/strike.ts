@@ -15,6 +15,7 @@ import {
 } from "../../command.ts";
 import { confirm } from "../../io.ts";
 import { type Listing, writeListing } from "../../table.ts";
+import { formatTime } from "../../time_text.ts";
 import { show } from "../../watch.ts";
 
 interface StrikeFlags extends SureFlags {
@@ -75,7 +76,6 @@ export const struck = buildCommand({
 });
 
 function struckListing(strikes: readonly StrikeView[]): Listing<StrikeView> {
-  const at = ({ atMs }: StrikeView) => new Date(Number(atMs)).toISOString().slice(0, 19);
   return {
     rows: strikes,
     empty: "Nothing was struck. What lets a certificate in no more: heddle ca strike ROLE/NAME",
@@ -83,13 +83,13 @@ function struckListing(strikes: readonly StrikeView[]): Listing<StrikeView> {
       struck: each.struck,
       by: each.by,
       reason: each.reason,
-      at: `${at(each)}Z`,
+      at: `${new Date(Number(each.atMs)).toISOString().slice(0, 19)}Z`,
     }),
     fields: ["struck", "by", "reason", "at"],
     columns: [
       { title: "STRUCK", cell: ({ struck }) => struck },
       { title: "BY", cell: ({ by }) => by },
-      { title: "AT", cell: at },
+      { title: "AT", cell: ({ atMs }) => formatTime(Number(atMs)) },
       { title: "REASON", cell: ({ reason }) => reason },
     ],
   };
