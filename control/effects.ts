@@ -4,6 +4,7 @@ import { formatRevision } from "@heddle/proto/revision";
 import { logger } from "@heddle/common/log";
 import type { Violation } from "./core/check_plan.ts";
 import type { Action } from "./core/plan.ts";
+import type { StoreRecord } from "./core/store_record.ts";
 import { encodeCommand } from "./edge/agent_client.ts";
 import type { ControlMetrics } from "./edge/control_metrics.ts";
 import type { NodeStreams } from "./edge/node_streams.ts";
@@ -22,14 +23,25 @@ export function effectsOf(parts: {
   readonly sure: () => boolean;
 }): Effects {
   const { streams, hub, store, metrics, sure } = parts;
+  const write = async (records: readonly StoreRecord[]) => {
+    if (!sure()) throw unsure();
+    await store.persist(records);
+  };
   return {
     sendCommand: (node, command) => streams.send(node, encodeCommand(command)),
     publish: (published) => hub.publish(published),
     leads: sure,
+    async remember(records) {
+      try {
+        await write(records);
+      } catch (error) {
+        metrics.storeFailed();
+        throw error;
+      }
+    },
     async persist(records) {
       try {
-        if (!sure()) throw unsure();
-        await store.persist(records);
+        await write(records);
       } catch (error) {
         metrics.storeFailed();
         log.error("Cannot store a decision, so it does not take effect", {
@@ -49,7 +61,7 @@ export function effectsOf(parts: {
 function unsure(): HeddleError {
   return new HeddleError(
     "system",
-    "Cannot store a decision: the store does not answer, and another control may lead by now",
+    "Cannot store anything: the store does not answer, and another control may lead by now",
   );
 }
 

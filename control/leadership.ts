@@ -129,6 +129,7 @@ function startingWorld(
     catalog: state,
     knownNodes: stored.knownNodes,
     decisions: stored.decisions,
+    failures: stored.failures,
     timings: settings.timings,
   }, MONOTONIC_CLOCK.now());
   log.info("Starting", {

@@ -13,6 +13,7 @@ import type { Plan, ShardCommand } from "./core/plan.ts";
 import { publish } from "./core/publish.ts";
 import type { Published } from "./core/published.ts";
 import { isCommand, reconcile } from "./core/reconcile.ts";
+import { failureRecords } from "./core/deciding/failures.ts";
 import { record } from "./core/deciding/record.ts";
 import { isOperatorEvent, type StoreRecord, storeRecords } from "./core/store_record.ts";
 import type { World } from "./core/world.ts";
@@ -28,6 +29,11 @@ export interface Effects {
   publish(published: Published): void;
   /** Stores what must survive, in one transaction, before it takes effect. */
   persist(records: readonly StoreRecord[]): Promise<void>;
+  /**
+   * Stores what has happened already, in one transaction. When the store refuses, only a restart of
+   * control would miss it, and it is given again later.
+   */
+  remember(records: readonly StoreRecord[]): Promise<void>;
   /** False while it is not known whether this control leads: then a pass does nothing. */
   leads(): boolean;
 }
@@ -85,6 +91,9 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 /** After a plan was dropped nothing has changed, so the next try waits for an event, or this long. */
 const AFTER_VIOLATION_MS = 5_000;
 
+/** After the store has refused what happened, it is asked again in the first pass after so long. */
+const REMEMBER_AGAIN_MS = 5_000;
+
 /** While it is not known who leads, a pass that is due is put off by this much. */
 const UNSURE_MS = 500;
 
@@ -105,11 +114,16 @@ class SingleWriter implements Loop {
   #lastPassAt = -Infinity;
   /** Settles when the last of the events that wait for the store has been taken; never rejects. */
   #last: Promise<void> | undefined;
+  /** Models as the store is known to have them. */
+  #stored: World["models"];
+  #remembering = false;
+  #rememberFrom: EpochMs = -Infinity;
   #timer: { readonly at: EpochMs; cancel(): void } | undefined;
   #stopped = false;
 
   constructor({ world, clock, effects, hooks }: LoopOptions) {
     this.#world = world;
+    this.#stored = world.models;
     this.#clock = clock;
     this.#effects = effects;
     this.#hooks = hooks;
@@ -164,6 +178,7 @@ class SingleWriter implements Loop {
   #accept(event: Event, next: World, now: EpochMs): void {
     const due = matters(this.#world, event, now);
     this.#world = next;
+    this.#remember();
     if (!due) return;
     const atOnce = isOperatorEvent(event) || event.kind === "catalog_applied";
     this.#passAt(atOnce ? this.#clock.now() : Math.max(now, this.#lastPassAt + PASS_GAP_MS));
@@ -218,6 +233,7 @@ class SingleWriter implements Loop {
     const world = this.#world;
     this.#hooks.passed({ plan, violations, durationMs: this.#clock.now() - now, world });
     if (violations.length > 0) return undefined;
+    this.#remember();
     // Routers first: what is about to be stopped should have left their lists.
     if (world.published !== before.published) {
       this.#attempt("Cannot publish", () => this.#effects.publish(world.published));
@@ -228,6 +244,31 @@ class SingleWriter implements Loop {
       this.#attempt(what, () => this.#effects.sendCommand(action.node, action));
     }
     return plan;
+  }
+
+  /**
+   * Stores which starts failed, and which failed for good, behind the decisions: cleaning up after a
+   * failure must not wait for a store that is full or away. Whatever was missed is in the next write.
+   */
+  #remember(): void {
+    if (this.#remembering || this.#stopped || this.#clock.now() < this.#rememberFrom) return;
+    const { models } = this.#world;
+    const records = failureRecords(this.#stored, models);
+    if (records.length === 0) {
+      this.#stored = models;
+      return;
+    }
+    this.#remembering = true;
+    this.#effects.remember(records).then(() => {
+      this.#stored = models;
+      this.#remembering = false;
+      this.#remember();
+    }, (error) => {
+      this.#remembering = false;
+      this.#rememberFrom = this.#clock.now() + REMEMBER_AGAIN_MS;
+      this.#passAt(this.#rememberFrom);
+      this.#hooks.failed("Cannot store which starts failed, for a restart of control", error);
+    });
   }
 
   #attempt(what: string, act: () => void): void {

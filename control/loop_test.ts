@@ -15,9 +15,17 @@ function setUp(start: World = world([modelOf({ name: "m" })])) {
   const sent: ShardCommand[] = [];
   const published: Published[] = [];
   const stored: StoreRecord[] = [];
+  const remembered: StoreRecord[] = [];
   const passes: Pass[] = [];
   const failures: string[] = [];
-  const broken = { send: false, publish: false, persist: false, slow: false, leads: true };
+  const broken = {
+    send: false,
+    publish: false,
+    persist: false,
+    remember: false,
+    slow: false,
+    leads: true,
+  };
   /** Writes that a slow store has not answered yet. */
   const writes: PromiseWithResolvers<void>[] = [];
   const refuse = (broke: boolean) => {
@@ -51,6 +59,15 @@ function setUp(start: World = world([modelOf({ name: "m" })])) {
         }
         stored.push(...records);
       },
+      async remember(records) {
+        refuse(broken.remember);
+        if (broken.slow) {
+          const write = Promise.withResolvers<void>();
+          writes.push(write);
+          await write.promise;
+        }
+        remembered.push(...records);
+      },
       leads: () => broken.leads,
     },
     hooks: {
@@ -70,7 +87,8 @@ function setUp(start: World = world([modelOf({ name: "m" })])) {
       next.wake();
     }
   };
-  return { loop, advance, sent, published, stored, passes, failures, timers, broken, writes };
+  const seen = { sent, published, stored, remembered, passes, failures };
+  return { loop, advance, ...seen, timers, broken, writes };
 }
 
 const heartbeat = (node: string): Event => ({
@@ -280,4 +298,83 @@ Deno.test("while it is not known who leads nothing is decided, and all of it aft
   advance(1_000);
   deepEqual(sent.map(({ kind, node }) => [kind, node]), [["start_shard", "n1"]]);
   ok([...loop.world().published.removed].length === 0, "a node that went on reporting is not lost");
+});
+
+/** The shard of the only replica has failed. */
+function failed({ loop }: ReturnType<typeof setUp>, permanent = true): Event {
+  const replica = [...loop.world().replicas.values()].at(-1);
+  const [shard] = replica?.shards ?? [];
+  return {
+    kind: "shard_status",
+    node: "n1",
+    status: {
+      shardId: shard?.id ?? "",
+      replicaId: replica?.id ?? "",
+      state: 9,
+      attempt: 1,
+      reason: "model_architecture_unknown",
+      message: "no such architecture",
+      permanent,
+      address: "",
+      apiKey: "",
+      logTail: [],
+      inStateMs: 0n,
+      progress: "",
+    },
+  };
+}
+
+Deno.test("what fails for good is stored before a command goes out, and forgotten when an operator says so", async () => {
+  const on = setUp();
+  await on.loop.dispatch(registered("n1"));
+  on.advance(1_000);
+  on.sent.length = 0;
+  await on.loop.dispatch(failed(on));
+  on.advance(250);
+  const [first] = on.remembered;
+  ok(first?.kind === "failures" && first.failures?.failedStarts === 1);
+  deepEqual(first.failures.blocked.map(({ profile }) => profile), ["h100"]);
+  await on.loop.dispatch({ kind: "retry", model: "m", by: "ops" });
+  deepEqual(on.stored.slice(-2).map(({ kind }) => kind), ["failures", "audit"]);
+  deepEqual(on.stored.at(-2), { kind: "failures", model: "m" });
+});
+
+Deno.test("the loop goes on while the store refuses what failed, and stores it when it can", async () => {
+  const on = setUp();
+  await on.loop.dispatch(registered("n1"));
+  on.advance(1_000);
+  on.broken.remember = true;
+  await on.loop.dispatch(failed(on));
+  on.advance(250);
+  // The rejection arrives a turn later.
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+  deepEqual(on.failures, ["Cannot store which starts failed, for a restart of control"]);
+  equal(on.loop.world().models.get("m")?.blocked.length, 1);
+  on.broken.remember = false;
+  on.advance(4_000);
+  equal(on.remembered.length, 0);
+  on.advance(1_000);
+  equal(on.remembered.length, 1);
+});
+
+Deno.test("what fails while a write is on its way is in the next one", async () => {
+  const on = setUp();
+  await on.loop.dispatch(registered("n1"));
+  on.advance(1_000);
+  on.broken.slow = true;
+  await on.loop.dispatch(failed(on, false));
+  on.advance(30_000);
+  await on.loop.dispatch(registered("n1"));
+  on.advance(30_000);
+  await on.loop.dispatch(failed(on, false));
+  on.advance(1_000);
+  deepEqual([on.remembered.length, on.writes.length], [0, 1]);
+  on.writes.shift()?.resolve();
+  while (on.writes.length === 0) await Promise.resolve();
+  on.writes.shift()?.resolve();
+  while (on.remembered.length < 2) await Promise.resolve();
+  deepEqual(
+    on.remembered.map((record) => record.kind === "failures" && record.failures?.failedStarts),
+    [1, 2],
+  );
 });

@@ -1,6 +1,7 @@
 /** What must survive a restart of control, as the difference that an event made. */
 import type { Event, OperatorEvent } from "./event.ts";
 import type { StoredMeasurement } from "./capacity/measurement.ts";
+import { failureRecords, type FailuresRecord } from "./deciding/failures.ts";
 import type { EpochMs, NodeId, ReplicaId } from "./ids.ts";
 import type { TenancyRecord } from "./tenancy/stored.ts";
 import type {
@@ -15,8 +16,8 @@ import type {
 } from "./world.ts";
 
 /**
- * One stored fact. The store keeps the newest of each kind and subject; an absent `decision` or
- * `labels` removes it. Audit records are only ever added.
+ * One stored fact. The store keeps the newest of each kind and subject; an absent `decision`,
+ * `labels` or `failures` removes it. Audit records are only ever added.
  */
 export type StoreRecord =
   | { readonly kind: "term"; readonly term: number }
@@ -38,6 +39,7 @@ export type StoreRecord =
     readonly decision?: ReplicaDecision;
   }
   | { readonly kind: "strike"; readonly struck: string; readonly decision?: Strike }
+  | FailuresRecord
   | TenancyRecord
   | { readonly kind: "measurement"; readonly measurement: StoredMeasurement }
   | Audit;
@@ -57,7 +59,10 @@ export interface Audit {
   readonly after?: string;
 }
 
-/** What `event` made different between two worlds and must be stored before it takes effect. Pure. */
+/**
+ * What `event` made different between two worlds and must be stored before it takes effect. Pure. Of
+ * failures that is only what a person has control forget: what happens by itself is stored behind.
+ */
 export function storeRecords(
   before: World,
   after: World,
@@ -70,6 +75,7 @@ export function storeRecords(
     ...knownRecords(before, after, event),
     ...catalogRecords(before, after),
     ...decisionRecords(before.decisions, after.decisions),
+    ...(decides(event) ? failureRecords(before.models, after.models) : []),
     ...auditOf(event, now),
   ];
 }
@@ -169,6 +175,10 @@ function detailOf(event: OperatorEvent): string {
     default:
       return "reason" in event ? event.reason : "";
   }
+}
+
+function decides(event: Event): boolean {
+  return event.kind === "catalog_applied" || isOperatorEvent(event);
 }
 
 /** Only what operators decide says who decided it. */

@@ -1,5 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import fc from "fast-check";
+import { failureRecords, type Failures } from "./deciding/failures.ts";
 import type { OperatorEvent } from "./event.ts";
 import { observe } from "./observing/observe.ts";
 import { type StoreRecord, storeRecords } from "./store_record.ts";
@@ -40,6 +41,8 @@ const event: fc.Arbitrary<OperatorEvent> = fc.oneof(
   }),
 );
 
+const at = (node: string) => ({ profile: "p", node, message: "", fingerprint: "", told: [] });
+
 /** What a store that keeps these records has in the end. */
 interface Stored {
   readonly known: Set<string>;
@@ -49,6 +52,7 @@ interface Stored {
   readonly labels: Map<string, unknown>;
   readonly replicas: Map<string, unknown>;
   readonly struck: Map<string, unknown>;
+  readonly failures: Map<string, Failures>;
   audits: number;
 }
 
@@ -78,6 +82,10 @@ function keep(stored: Stored, record: StoreRecord): void {
     case "strike":
       put(stored.struck, record.struck, record.decision);
       return;
+    case "failures":
+      if (record.failures === undefined) stored.failures.delete(record.model);
+      else stored.failures.set(record.model, record.failures);
+      return;
     case "audit":
       stored.audits++;
       return;
@@ -101,12 +109,18 @@ function agrees(stored: Stored, world: World): void {
   ];
   for (const kind of kinds) deepEqual(sorted(stored[kind]), sorted<unknown>(world.decisions[kind]));
   deepEqual([...stored.known].sort(), [...world.knownNodes].sort());
+  deepEqual(failureRecords(stored.failures, world.models), []);
 }
 
 Deno.test("storeRecords() keeps every operator's decision, as the world has it", () => {
   fc.assert(
     fc.property(fc.array(event, { maxLength: 20 }), (events) => {
-      let world = worldWith([modelOf({ name: "m" })], { n1: {}, n2: {} });
+      const failures = new Map([["m", {
+        failedStarts: 1,
+        blocked: [at("n1"), at("n2"), { profile: "q", message: "", fingerprint: "", told: [] }],
+      }]]);
+      const start = worldWith([modelOf({ name: "m" })], { n1: {}, n2: {} });
+      let world: World = { ...start, models: failures };
       world = observe(world, { kind: "stream_closed", node: "n2" }, T0);
       const stored: Stored = {
         known: new Set(world.knownNodes),
@@ -116,6 +130,7 @@ Deno.test("storeRecords() keeps every operator's decision, as the world has it",
         labels: new Map(),
         replicas: new Map(),
         struck: new Map(),
+        failures: new Map(failures),
         audits: 0,
       };
       let changes = 0;

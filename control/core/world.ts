@@ -12,6 +12,7 @@ import type { Revision } from "@heddle/proto/revision";
 import type { ShardState } from "@heddle/proto/shard_state";
 import type { AttachedEngine } from "./attach/attached.ts";
 import type { Catalog } from "./catalog.ts";
+import { type Failures, rememberedRecord } from "./deciding/failures.ts";
 import type { EpochMs, NodeId, ReplicaId, RouterId, ShardId } from "./ids.ts";
 import type { Members } from "./observing/layered_map.ts";
 import type { RouterModelLoad, RouterReplicaLoad } from "./usage/router_load.ts";
@@ -240,14 +241,9 @@ export interface Failure {
 }
 
 /** What is remembered of a model between its replicas. */
-export interface ModelRecord {
-  /** Starts that failed since the last success. */
-  readonly failedStarts: number;
+export interface ModelRecord extends Failures {
   /** No new start before that. */
   readonly backoffUntil?: EpochMs;
-  readonly lastFailure?: Failure;
-  /** Profiles that must not be tried again until their circumstances change. */
-  readonly blocked: readonly BlockedProfile[];
   /** When placement was last tried. */
   readonly lastAttemptAt?: EpochMs;
   /** Why it found no room, e.g. "0/12 nodes fit: 7 gpus_free"; absent when it did. */
@@ -283,17 +279,6 @@ export interface Scaled {
   /** In words, with numbers. */
   readonly reason: string;
   readonly at: EpochMs;
-}
-
-export interface BlockedProfile {
-  readonly profile: string;
-  /** The only node it must not be tried on; absent: nowhere, for the failure is the profile's own. */
-  readonly node?: NodeId;
-  /** The agent's word for that node's failure. */
-  readonly reason?: string;
-  /** Hash of everything that would have to change; see circumstance.ts. */
-  readonly circumstance: string;
-  readonly message: string;
 }
 
 /** Operators' decisions. Stored, and kept over restarts of control and agents. */
@@ -365,6 +350,8 @@ export interface Remembered {
   readonly catalog: CatalogState;
   readonly knownNodes: Members<NodeId>;
   readonly decisions: Decisions;
+  /** By model. @default none */
+  readonly failures?: ReadonlyMap<string, Failures>;
   readonly timings?: Timings;
 }
 
@@ -372,18 +359,25 @@ export interface Remembered {
 export function startWorld(remembered: Remembered, now: EpochMs): World {
   const { cluster, storedTerm, catalog, knownNodes, decisions } = remembered;
   const term = storedTerm + 1;
+  const timings = remembered.timings ?? DEFAULT_TIMINGS;
+  const failures = [...remembered.failures ?? []];
   return {
     cluster,
     term,
     salt: remembered.salt ?? "",
     sequence: 0,
     startedAt: now,
-    timings: remembered.timings ?? DEFAULT_TIMINGS,
+    timings,
     catalog,
     knownNodes,
     nodes: new Map(),
     replicas: new Map(),
-    models: new Map(),
+    models: new Map(
+      failures.map(([model, each]) => [
+        model,
+        rememberedRecord(model, each, { bounds: timings.backoff, now }),
+      ]),
+    ),
     decisions,
     routers: new Map(),
     attached: new Map(),

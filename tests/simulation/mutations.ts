@@ -188,12 +188,21 @@ export const MUTATIONS: readonly Mutation[] = [
     }],
   },
   {
+    name: "forget_what_failed_for_good",
+    invariant: "permanent_kept",
+    edits: [{
+      file: "deciding/failures.ts",
+      find: "return failedStarts === 0\n    ? failures\n    :",
+      put: "return failedStarts >= 0\n    ? { ...failures, blocked: [] }\n    :",
+    }],
+  },
+  {
     name: "never_retry_what_changed",
     invariant: "desired_reached",
     edits: [{
       file: "facts/circumstance.ts",
-      find: "blocked.circumstance === circumstance(world, { model, profile, blocked });",
-      put: "circumstance(world, { model, profile, blocked }) !== '';",
+      find: "return now.every((each) => before.has(textOf(each))) &&",
+      put: "return now.every((each) => before.size >= 0 || before.has(textOf(each))) ||",
     }],
   },
   {

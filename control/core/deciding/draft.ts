@@ -148,7 +148,7 @@ function countFailure(
   const next: ModelRecord = {
     ...record,
     failedStarts,
-    ...(failure === undefined ? {} : { lastFailure: failure }),
+    ...(failure === undefined ? {} : { lastFailure: failure.message }),
     ...(action.counts
       ? {
         backoffUntil: now + backoffMs(replica.model, failedStarts, draft.before.timings.backoff),

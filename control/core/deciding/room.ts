@@ -28,7 +28,7 @@ export type Tried =
 export function tryPlace(pass: Pass, model: Model): Tried {
   const record = pass.draft.models.get(model.name) ?? CLEAN_RECORD;
   if (record.backoffUntil !== undefined && pass.now < record.backoffUntil) {
-    const why = record.lastFailure?.message ?? "its last start failed";
+    const why = record.lastFailure ?? "its last start failed";
     return {
       kind: "backoff",
       detail: `${failedStarts(record)}; ${why}`,

@@ -1,17 +1,19 @@
 /**
- * What a permanent failure depends on, as a hash: while it is the same, trying again cannot help. A
- * failure of the profile depends on the profile, the versions of its engine in the fleet, and where
- * its weights lie, and keeps the profile from starting anywhere. A failure of a node depends on what
- * is mended there, and keeps the profile from that node alone.
+ * What a permanent failure depends on: while it is the same, trying again cannot help. A failure of
+ * the profile depends on the profile, the versions of its engine in the fleet, and where its weights
+ * lie, and keeps the profile from starting anywhere. A failure of a node depends on what is mended
+ * there, and keeps the profile from that node alone. What is remembered from before a restart of
+ * control holds while nodes that have not registered yet may be as they were.
  */
-import { hash32 } from "@heddle/common/backoff";
 import type { Plain } from "@heddle/proto/plain";
 import type { Inventory } from "@heddle/proto/gen/types";
 import type { Model, Profile } from "../catalog.ts";
 import { fingerprint } from "../catalog/fingerprint.ts";
 import type { NodeId } from "../ids.ts";
 import { weightsBytes } from "../placing/weights.ts";
-import type { BlockedProfile, ModelRecord, Node, World } from "../world.ts";
+import type { BlockedProfile, Failures, Told } from "../deciding/failures.ts";
+import type { Node, World } from "../world.ts";
+import { unheard } from "./settled.ts";
 
 /** Of an agent's reasons for a failure those whose remedy is on the node, and no other node's. */
 const OF_A_NODE: ReadonlySet<string> = new Set([
@@ -73,7 +75,11 @@ export function blockedBy(
     message,
     ...(node === undefined ? {} : { node, reason: cause?.reason ?? "" }),
   };
-  return { ...blocked, circumstance: circumstance(world, { model, profile, blocked }) };
+  return {
+    ...blocked,
+    fingerprint: fingerprint(model, profile),
+    told: told(world, { model, profile, blocked }),
+  };
 }
 
 /** Whether nothing has changed that could help since the profile was blocked. */
@@ -83,14 +89,29 @@ export function stillBlocked(
   blocked: BlockedProfile,
 ): boolean {
   const profile = model.profiles.find(({ name }) => name === blocked.profile);
-  return profile !== undefined &&
-    blocked.circumstance === circumstance(world, { model, profile, blocked });
+  if (profile === undefined || blocked.fingerprint !== fingerprint(model, profile)) return false;
+  const now = told(world, { model, profile, blocked });
+  const before = new Set(blocked.told.map(textOf));
+  const is = new Set(now.map(textOf));
+  return now.every((each) => before.has(textOf(each))) &&
+    blocked.told.every((each) => is.has(textOf(each)) || unheardOf(world, each));
+}
+
+/** What only a node can say that has not registered with this control: it may be as it was. */
+function unheardOf(world: World, { node }: Told): boolean {
+  return node === undefined
+    ? unheard(world).length > 0
+    : world.knownNodes.has(node) && !world.nodes.has(node);
+}
+
+function textOf({ node, what }: Told): string {
+  return `${node ?? ""} ${what}`;
 }
 
 /** Nodes on which the profile must not be tried again yet, each with what happened there. */
 export function failedOn(
   world: World,
-  record: ModelRecord | undefined,
+  record: Failures | undefined,
   { model, profile }: { readonly model: Model; readonly profile: Profile },
 ): ReadonlyMap<NodeId, string> {
   const there = new Map<NodeId, string>();
@@ -111,43 +132,42 @@ export function whatHelps({ node }: Pick<BlockedProfile, "node">, model: string)
       `problems, its weights or (where a disk was full) its free disk change, ${retry}`;
 }
 
-function circumstance(
+function told(
   world: World,
   { model, profile, blocked }: {
     readonly model: Model;
     readonly profile: Profile;
     readonly blocked: Pick<BlockedProfile, "node" | "reason">;
   },
-): string {
-  const { node: name, reason } = blocked;
-  const facts = name === undefined
-    ? fleetFacts(world, model, profile)
-    : nodeFacts(world.nodes.get(name), { model, profile, disk: reason === "disk_full" });
-  return hash32(JSON.stringify([fingerprint(model, profile), facts])).toString(16).padStart(8, "0");
+): readonly Told[] {
+  const { node, reason } = blocked;
+  if (node === undefined) return toldByFleet(world, model, profile);
+  const disk = reason === "disk_full";
+  return toldByNode(world.nodes.get(node), { model, profile, disk })
+    .map((what) => ({ node, what }));
 }
 
-function fleetFacts(world: World, model: Model, profile: Profile): readonly unknown[] {
+function toldByFleet(world: World, model: Model, profile: Profile): readonly Told[] {
   const versions = new Set<string>();
-  const weights = new Set<string>();
+  const weights: Told[] = [];
   for (const { name, inventory } of world.nodes.values()) {
     for (const { version, path } of enginesOf(inventory, profile)) {
-      versions.add(`${version} ${path}`);
+      versions.add(`${profile.engine} ${version} ${path}`);
     }
     const bytes = weightsBytes(inventory, model);
-    if (bytes !== undefined) weights.add(`${name} ${bytes}`);
+    if (bytes !== undefined) weights.push({ node: name, what: `weights ${bytes}` });
   }
-  return [[...versions].sort(), [...weights].sort()];
+  return [...[...versions].sort().map((what) => ({ what })), ...weights];
 }
 
-/** A node that is away has not been mended: it is judged when it is back. */
-function nodeFacts(
+function toldByNode(
   node: Node | undefined,
   { model, profile, disk }: {
     readonly model: Model;
     readonly profile: Profile;
     readonly disk: boolean;
   },
-): readonly unknown[] {
+): readonly string[] {
   if (node === undefined) return [];
   const { bootId, inventory } = node;
   const { driverVersion, gpus, hcas, problems } = inventory;
@@ -157,12 +177,12 @@ function nodeFacts(
     [version, path, ...problems.map(({ reason }) => reason)].join(" ")
   );
   return [
-    bootId,
-    driverVersion,
-    [...new Set(found)].sort(),
-    engines.sort(),
-    weightsBytes(inventory, model) ?? "none",
-    disk ? freeDisk(inventory) : "",
+    `boot ${bootId}`,
+    `driver ${driverVersion}`,
+    ...[...new Set(found)].sort().map((reason) => `problem ${reason}`),
+    ...engines.map((engine) => `${profile.engine} ${engine}`),
+    `weights ${weightsBytes(inventory, model) ?? "none"}`,
+    ...(disk ? freeDisk(inventory) : []),
   ];
 }
 
@@ -173,6 +193,6 @@ function enginesOf(inventory: Plain<Inventory>, profile: Profile) {
 /** By powers of two: what is written day by day is no remedy, and room for another model is. */
 function freeDisk({ modelDirs }: Plain<Inventory>): readonly string[] {
   return modelDirs.map(({ path, freeBytes }) =>
-    `${path} ${Math.floor(Math.log2(Number(freeBytes ?? 0) / GIB + 1))}`
-  ).sort();
+    `free ${path} ${Math.floor(Math.log2(Number(freeBytes ?? 0) / GIB + 1))}`
+  );
 }

@@ -5,9 +5,9 @@ import { observe } from "../observing/observe.ts";
 import type { Action } from "../plan.ts";
 import { catalog, firstProfile, modelOf, registered, T0, worldWith } from "../testing/builders.ts";
 import { FakeNode } from "../testing/fake_node.ts";
-import { Simulation } from "../testing/simulation.ts";
+import { SIM_TIMINGS, Simulation } from "../testing/simulation.ts";
 import { explainModel } from "../views/explain.ts";
-import type { Replica } from "../world.ts";
+import type { Replica, World } from "../world.ts";
 import { blockedBy, failedOn, stillBlocked } from "./circumstance.ts";
 import { modelReason } from "./model_reason.ts";
 
@@ -190,4 +190,101 @@ Deno.test("explain names the node, what happened there and what helps", () => {
   deepEqual(rejections.filter(({ reason }) => reason === "failed_here").map(({ node }) => node), [
     "n1",
   ]);
+});
+
+Deno.test("a restart of control does not make what failed for good be tried again", () => {
+  for (const reason of ["model_architecture_unknown", "driver_too_old"]) {
+    const sim = fleet([small()]);
+    sim.run(5_000);
+    failForGood(sim, reason);
+    sim.run(5_000);
+    const actions = recorded(sim);
+    for (let restart = 0; restart < 3; restart++) {
+      sim.restartControl();
+      sim.run(300_000);
+    }
+    deepEqual(placedNodes(actions), [], reason);
+    match(modelReason(sim.world, one(sim.world.catalog.catalog.models), sim.now), /models retry m/);
+    sim.dispatch({ kind: "retry", model: "m", by: "ops" });
+    sim.restartControl();
+    sim.run(60_000);
+    deepEqual(placedNodes(actions), ["n1"], reason);
+  }
+});
+
+Deno.test("what was mended while no control led lets the next one try again", () => {
+  const sim = fleet([small()]);
+  sim.run(5_000);
+  failForGood(sim, "driver_too_old");
+  sim.run(5_000);
+  const actions = recorded(sim);
+  sim.nodes.get("n1")?.restartMachine(sim.now);
+  sim.restartControl();
+  sim.run(60_000);
+  deepEqual(placedNodes(actions), ["n1"]);
+});
+
+Deno.test("a model that crashes is not started at once by a new control", () => {
+  const sim = fleet([small()]);
+  sim.run(5_000);
+  for (let failure = 0; failure < 4; failure++) {
+    const replica = one(of(sim).filter((each) => each.failure === undefined));
+    sim.nodes.get("n1")?.crash(one(replica.shards).id, "exited", sim.now);
+    sim.run(25_000);
+  }
+  const { failedStarts } = sim.world.models.get("m") ?? {};
+  ok(failedStarts === 4, `${failedStarts} failed starts`);
+  const replica = one(of(sim).filter((each) => each.failure === undefined));
+  sim.nodes.get("n1")?.crash(one(replica.shards).id, "exited", sim.now);
+  sim.run(1_000);
+  const actions = recorded(sim);
+  sim.restartControl();
+  const { maxMs } = SIM_TIMINGS.backoff;
+  sim.run(maxMs / 2 - 1_000);
+  deepEqual(placedNodes(actions), []);
+  sim.run(maxMs / 2 + 2_000);
+  deepEqual(placedNodes(actions), ["n1"]);
+  equal(sim.world.models.get("m")?.failedStarts, 5);
+  sim.run(120_000);
+  equal(sim.world.models.get("m")?.failedStarts, 0);
+});
+
+/** Whether a profile that failed for good with n1 and n2 there is so for a new control that hears `told`. */
+function heldAfterRestart(
+  told: readonly string[],
+  known: readonly string[],
+  engines: Readonly<Record<string, string>> = {},
+): boolean {
+  const weights = { modelFiles: [{ path: "/models/m", sizeBytes: 1n }], modelFilesPresent: true };
+  const tell = (name: string, versions: Readonly<Record<string, string>> = {}) => {
+    const event = registered(name);
+    const version = versions[name];
+    return {
+      ...event,
+      inventory: {
+        ...event.inventory,
+        ...weights,
+        ...(version === undefined ? {} : { engines: engine(version, `/opt/${version}`) }),
+      },
+    };
+  };
+  const before = ["n1", "n2"].reduce(
+    (so, name) => observe(so, tell(name), T0),
+    worldWith([model], {}),
+  );
+  const cause = { reason: "model_architecture_unknown", node: "n1" };
+  const blocked = blockedBy(before, { model, profile, cause, message: "" });
+  const anew = { ...worldWith([model], {}), knownNodes: new Set(known) };
+  const heard = told.reduce<World>((so, name) => observe(so, tell(name, engines), T0), anew);
+  return stillBlocked(heard, model, blocked);
+}
+
+Deno.test("a node that a new control has not heard may be as it was; one that is given up is not", () => {
+  const both = ["n1", "n2"];
+  equal(heldAfterRestart([], both), true);
+  equal(heldAfterRestart(["n1"], both), true);
+  equal(heldAfterRestart(both, both), true);
+  equal(heldAfterRestart(["n1"], ["n1"]), false, "the weights of n2 are gone with it");
+  equal(heldAfterRestart(["n1"], both, { n1: "0.29.0" }), false, "another version is news at once");
+  equal(heldAfterRestart([...both, "n3"], [...both, "n3"]), false, "weights on another node");
 });

@@ -35,7 +35,7 @@ function failureReason(world: World, model: Model): string | undefined {
   const elsewhere = record.noRoom === undefined ? undefined : failedNode(world, model, record);
   if (elsewhere !== undefined) return `${record.noRoom}; ${elsewhere}`;
   if (record.failedStarts > 0) {
-    return `${failedStarts(record)}; ${record.lastFailure?.message ?? "cause unknown"}`;
+    return `${failedStarts(record)}; ${record.lastFailure ?? "cause unknown"}`;
   }
   return record.noRoom;
 }

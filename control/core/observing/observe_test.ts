@@ -122,7 +122,8 @@ Deno.test("matters() is true for what a node says of itself while a start there 
     profile: "p",
     node: "n1",
     reason: "disk_full",
-    circumstance: "",
+    fingerprint: "",
+    told: [],
     message: "",
   }];
   const waits = { ...so, models: new Map([["m", { failedStarts: 1, blocked }]]) };
@@ -141,8 +142,9 @@ Deno.test("matters() is true for what a node says of itself while a start there 
 });
 
 Deno.test("observe() forgets with a node what failed there for good, and nothing else", () => {
-  const at = (node: string) => ({ profile: "p", node, circumstance: "c", message: "no driver" });
-  const everywhere = { profile: "q", circumstance: "c", message: "no such quantisation" };
+  const as = { fingerprint: "f", told: [] };
+  const at = (node: string) => ({ profile: "p", node, message: "no driver", ...as });
+  const everywhere = { profile: "q", message: "no such quantisation", ...as };
   const world = {
     ...worldWith([modelOf({ name: "m" })], { n2: {} }),
     models: new Map([["m", { failedStarts: 1, blocked: [at("n1"), at("n2"), everywhere] }]]),

@@ -1,5 +1,6 @@
 /** What a simulated control has stored, and a backup of it. */
 import type { EpochMs } from "../ids.ts";
+import { failureRecords } from "../deciding/failures.ts";
 import type { StoreRecord } from "../store_record.ts";
 import { NO_DECISIONS, type Remembered, startWorld, type World } from "../world.ts";
 
@@ -31,6 +32,16 @@ export class Kept {
     this.#remembered = { ...this.#remembered, knownNodes, decisions, catalog };
   }
 
+  /** What happened, as the loop stores it behind the decisions. */
+  remember({ models }: World): void {
+    const failures = new Map(this.#remembered.failures);
+    for (const record of failureRecords(failures, models)) {
+      if (record.failures === undefined) failures.delete(record.model);
+      else failures.set(record.model, record.failures);
+    }
+    this.#remembered = { ...this.#remembered, failures };
+  }
+
   loseTerm(): void {
     this.#remembered = { ...this.#remembered, storedTerm: 0 };
   }
@@ -44,6 +55,7 @@ export class Kept {
       catalog: { catalog, text: "", revision: 1 },
       knownNodes: new Set(),
       decisions: NO_DECISIONS,
+      failures: new Map(),
     };
   }
 

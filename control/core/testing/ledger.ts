@@ -60,7 +60,7 @@ export class Ledger {
     this.#startedAt = now;
     this.#unheard = new Set(knownNodes);
     this.#choice = { catalog: catalog.catalog, labels: decisions.labels };
-    this.permanence.began(catalog.catalog);
+    this.permanence.began(catalog.catalog, new Set(knownNodes));
     this.scales(catalog.catalog);
     this.#connected.clear();
     this.#heardAt.clear();

@@ -35,20 +35,40 @@ interface Told extends Inventories {
 interface Failed extends GoodReason {
   readonly model: string;
   readonly profile: string;
+  /** Nodes that control had not heard then: it is news what they tell. */
+  readonly without: ReadonlySet<NodeId>;
   /** What it depends on, as text. */
   readonly circumstance: string;
 }
 
 export class Permanence {
   readonly #nodes = new Map<NodeId, Told>();
+  /** Known to this control, and not heard by it. */
+  #unheard = new Set<NodeId>();
   #catalog: Catalog = { models: [] };
   #failed: readonly Failed[] = [];
+  #backup: readonly Failed[] = [];
 
-  /** Control began anew, and remembers no failures. */
-  began(catalog: Catalog): void {
+  /** Control began anew. What nodes that it knows have told holds until they tell something else. */
+  began(catalog: Catalog, known: ReadonlySet<NodeId>): void {
     this.#catalog = catalog;
-    this.#nodes.clear();
+    for (const node of this.#nodes.keys()) if (!known.has(node)) this.#nodes.delete(node);
+    this.#unheard = new Set(known);
+  }
+
+  /** The store is empty. */
+  lost(): void {
     this.#failed = [];
+  }
+
+  /** A copy of the store is kept. */
+  backUp(): void {
+    this.#backup = this.#failed;
+  }
+
+  /** The copy is what is stored: what has failed since is not known. */
+  restored(): void {
+    this.#failed = this.#backup;
   }
 
   /** Control was given an event. */
@@ -58,6 +78,7 @@ export class Permanence {
         const { bootId, inventory: { engines, gpus, weights } } = event;
         const told = { bootId, engines, gpus, ...(weights === undefined ? {} : { weights }) };
         this.#nodes.set(event.node, told);
+        this.#unheard.delete(event.node);
         return;
       }
       case "heartbeat":
@@ -73,6 +94,7 @@ export class Permanence {
   /** An operator gave the node up: when it is back, control has never seen it. */
   forgotten(node: NodeId): void {
     this.#nodes.delete(node);
+    this.#unheard.delete(node);
     this.#failed = this.#failed.filter((each) => each.node !== node);
   }
 
@@ -88,7 +110,8 @@ export class Permanence {
     const profile = model === undefined ? undefined : profileOf(model, spec.fingerprint);
     if (profile === undefined) return;
     const where = node === undefined ? {} : { node };
-    const failed = { model: spec.model, profile: profile.name, reason, ...where };
+    const without = new Set(this.#unheard);
+    const failed = { model: spec.model, profile: profile.name, reason, ...where, without };
     this.#failed = [
       ...this.#failed.filter((each) =>
         each.model !== failed.model || each.profile !== failed.profile || each.node !== failed.node
@@ -121,17 +144,23 @@ export class Permanence {
     });
   }
 
-  #circumstance({ model: name, profile: profileName, node }: Omit<Failed, "circumstance">): string {
+  #circumstance(
+    { model: name, profile: profileName, node, without }: Omit<Failed, "circumstance">,
+  ): string {
     const model = this.#catalog.models.find((each) => each.name === name);
     const profile = model?.profiles.find((each) => each.name === profileName);
     if (model === undefined || profile === undefined) return "it left the catalog";
     const told = node === undefined
-      ? [...this.#nodes].flatMap(([name, each]) => [
+      ? this.#tellers(without).flatMap(([name, each]) => [
         ...enginesOf(each, profile.engine),
         ...weightsOf(each, model.source).map((bytes) => `${name} ${bytes}`),
       ])
       : this.#ofNode(node, profile.engine, model.source);
     return [fingerprint(model, profile), ...[...new Set(told)].sort()].join("\n");
+  }
+
+  #tellers(without: ReadonlySet<NodeId>): readonly (readonly [NodeId, Told])[] {
+    return [...this.#nodes].filter(([node]) => !(without.has(node) && this.#unheard.has(node)));
   }
 
   #ofNode(node: NodeId, engine: string, source: string): readonly string[] {

@@ -141,6 +141,7 @@ export class Simulation {
       this.violate("plan_checked", `plan breaks ${rule}: ${detail}`);
     }
     this.world = record(this.world, plan, this.now);
+    this.#kept.remember(this.world);
     const before = this.world.published;
     this.world = publish(this.world, this.now);
     this.lastPlan = plan;
@@ -170,6 +171,7 @@ export class Simulation {
     const records = storeRecords(this.world, next, event, this.now);
     this.world = next;
     this.#kept.persist(records, next);
+    this.#kept.remember(next);
     if (due) this.#wakeAt = Math.min(this.#wakeAt, this.now);
   }
 
@@ -212,12 +214,14 @@ export class Simulation {
   /** Keeps a copy of the store, for `restoreBackup`. */
   backUp(): void {
     this.#kept.backUp();
+    this.ledger.permanence.backUp();
   }
 
   /** Control comes back with a store in which nothing is but the catalog of its file. */
   loseStore(): void {
     this.say("the store is lost");
     this.ledger.excuseEverything();
+    this.ledger.permanence.lost();
     this.#kept.lose();
     this.restartControl();
   }
@@ -227,6 +231,7 @@ export class Simulation {
     if (!this.#kept.restore()) return;
     this.say("a backup is restored");
     this.ledger.excuseEverything();
+    this.ledger.permanence.restored();
     this.restartControl();
   }
 

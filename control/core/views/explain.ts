@@ -65,7 +65,7 @@ function failing(world: World, model: Model | undefined, now: EpochMs): readonly
     ...(record.failedStarts > 0 && waitMs > 0
       ? [
         `${failedStarts(record)}, the next in ${formatDurationMs(waitMs)} or ` +
-        `${retry}; the last: ${record.lastFailure?.message ?? "cause unknown"}`,
+        `${retry}; the last: ${record.lastFailure ?? "cause unknown"}`,
       ]
       : []),
   ];

@@ -1,6 +1,7 @@
 /** What every implementation of `Store` must do, as tests to run against each of them. */
 import { create } from "@bufbuild/protobuf";
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import type { Failures } from "../../core/deciding/failures.ts";
 import type { Claim } from "../../core/lease/claim.ts";
 import type { Audit, StoreRecord } from "../../core/store_record.ts";
 import { NO_DECISIONS } from "../../core/world.ts";
@@ -21,6 +22,21 @@ const pause = { by: "ann", reason: "", at: 2.5 };
 const restart = { kind: "restart", by: "bob", reason, at: 4 } as const;
 const strike = { by: "ann", reason, at: 4, issuedBefore: 1_800_000_000_000 };
 const scale = { by: "bob", reason, at: 3, replicas: 4 };
+const failures: Failures = {
+  failedStarts: 2,
+  lastFailure: reason,
+  blocked: [
+    { profile: "p", message: reason, fingerprint: "f1", told: [{ what: "vllm 1" }] },
+    {
+      profile: "q",
+      node: "n1",
+      reason: "disk_full",
+      message: "",
+      fingerprint: "f2",
+      told: [{ node: "n1", what: "boot '1'" }],
+    },
+  ],
+};
 const audit: Audit = {
   kind: "audit",
   at: 5,
@@ -42,6 +58,7 @@ const EVERYTHING: readonly StoreRecord[] = [
   { kind: "labels", node: "n1", labels: { rack: "r1", "": "" } },
   { kind: "replica_decision", replica: "m1-3-4", decision: restart },
   { kind: "strike", struck: "agent/n1", decision: strike },
+  { kind: "failures", model: "m1", failures },
   audit,
 ];
 
@@ -83,6 +100,7 @@ function testRecords(test: Test): void {
       deepEqual(await store.load(), {
         knownNodes: new Set(),
         decisions: NO_DECISIONS,
+        failures: new Map(),
         catalog: undefined,
         appliedCatalogs: new Set(),
         catalogFile: undefined,
@@ -103,6 +121,7 @@ function testRecords(test: Test): void {
           replicas: new Map([["m1-3-4", restart]]),
           struck: new Map([["agent/n1", strike]]),
         },
+        failures: new Map([["m1", failures]]),
         catalog: { text: "models: []\n", revision: 9 },
         appliedCatalogs: new Set([catalogHash("models: []\n")]),
         catalogFile: { control: "a", hash: "123" },
@@ -137,8 +156,10 @@ function testChanges(test: Test): void {
         { kind: "node_decision", node: "n2", decision: cordon },
         { kind: "catalog", text: "", revision: 10 },
         { kind: "catalog_file", control: "b", hash: "456" },
+        { kind: "failures", model: "m1", failures: { failedStarts: 3, blocked: [] } },
+        { kind: "failures", model: "m2", failures },
       ]);
-      const { decisions, catalog, appliedCatalogs, catalogFile } = await store.load();
+      const { decisions, catalog, appliedCatalogs, catalogFile, ...rest } = await store.load();
       deepEqual(
         decisions.nodes,
         new Map<string, typeof cordon | typeof drain>([["n1", drain], ["n2", cordon]]),
@@ -146,6 +167,8 @@ function testChanges(test: Test): void {
       deepEqual(catalog, { text: "", revision: 10 });
       deepEqual(appliedCatalogs, new Set([catalogHash("models: []\n"), catalogHash("")]));
       deepEqual(catalogFile, { control: "b", hash: "456" });
+      deepEqual(rest.failures.get("m1"), { failedStarts: 3, blocked: [] });
+      deepEqual(rest.failures.get("m2"), failures);
     }));
 
   test("removes what is taken back, also what was never there", (fresh) =>
@@ -159,11 +182,13 @@ function testChanges(test: Test): void {
           { kind: "labels", node: `n${subject}` },
           { kind: "replica_decision", replica: `m${subject}-3-4` },
           { kind: "strike", struck: `agent/n${subject}` },
+          { kind: "failures", model: `m${subject}` },
           { kind: "known_node", node: `n${subject}`, known: false },
         ]);
       }
-      const { decisions, knownNodes } = await store.load();
+      const { decisions, knownNodes, failures } = await store.load();
       deepEqual(decisions, NO_DECISIONS);
+      deepEqual(failures, new Map());
       deepEqual(knownNodes, new Set(["n2"]));
     }));
 

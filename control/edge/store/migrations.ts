@@ -117,6 +117,12 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (hour, key, project, model, pool)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  CREATE TABLE failures (
+    model TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /** Those of the first step: a file that lacks one of them is no store. */

@@ -8,19 +8,13 @@ import type { Claim, ClaimAnswer } from "../../core/lease/claim.ts";
 import type { StoredMeasurement } from "../../core/capacity/measurement.ts";
 import type { Audit, StoreRecord } from "../../core/store_record.ts";
 import type { Spent, UsageAnswer, UsageEntry, UsageQuestion } from "../../core/usage/rollup.ts";
-import { catalogHash } from "./catalog_hash.ts";
-import { type DecisionRow, decisionRow, decisionsOf } from "./decision_rows.ts";
-import { measurementRow, MEASUREMENTS_MAX, measurementsOf } from "./measurement_rows.ts";
+import { type DecisionRow, decisionsOf } from "./decision_rows.ts";
+import { failuresOf } from "./failure_rows.ts";
+import { measurementsOf } from "./measurement_rows.ts";
 import { migrate } from "./migrations.ts";
 import { backupOf, prepareBackup, receiveBackup } from "./sqlite/backup.ts";
-import {
-  pruneUsage,
-  readSpent,
-  readTenancy,
-  usageStatement,
-  writeTenancy,
-  writeUsage,
-} from "./sqlite/ledger.ts";
+import { pruneUsage, readSpent, readTenancy, usageStatement, writeUsage } from "./sqlite/ledger.ts";
+import { readTerm, writeRecord, writeTerm } from "./sqlite/records.ts";
 import { SqliteWorker } from "./sqlite/worker.ts";
 import type {
   Retention,
@@ -122,14 +116,14 @@ class SqliteStore implements Store {
       throw new HeddleError("system", "Cannot use the store: it is being restored");
     }
     if (this.#held?.holder !== holder) {
-      this.#do("write", () => this.#writeTerm(this.#term() + 1));
+      this.#do("write", () => writeTerm(this.#database, readTerm(this.#database) + 1));
       this.#held = { holder, epoch: ++this.#epochs };
     }
     const { epoch } = this.#held;
     return {
       kind: "granted",
       epoch,
-      term: this.#do("read", () => this.#term()),
+      term: this.#do("read", () => readTerm(this.#database)),
       validMs: Infinity,
     };
   }
@@ -146,6 +140,7 @@ class SqliteStore implements Store {
         this.#all("SELECT name FROM known_node").map((row) => String(row["name"])),
       ),
       decisions: decisionsOf(this.#all("SELECT * FROM decision").map(decisionRowOf)),
+      failures: failuresOf(this.#all("SELECT * FROM failures")),
       catalog: this.#all("SELECT * FROM catalog").map(catalogOf)[0],
       appliedCatalogs: new Set(
         this.#all("SELECT hash FROM applied_catalog").map((row) => String(row["hash"])),
@@ -164,7 +159,7 @@ class SqliteStore implements Store {
   async persist(records: readonly StoreRecord[]): Promise<void> {
     this.#demandLead();
     if (records.length === 0) return;
-    this.#do("write", () => records.forEach((record) => this.#write(record)));
+    this.#do("write", () => records.forEach((record) => writeRecord(this.#database, record)));
   }
 
   // deno-lint-ignore require-await -- as above
@@ -221,7 +216,7 @@ class SqliteStore implements Store {
     this.#demandLead();
     await receiveBackup(this.#path, pieces, async (file) => {
       this.#demandLead();
-      await prepareBackup(file, this.#do("read", () => this.#term()), this.#worker);
+      await prepareBackup(file, this.#do("read", () => readTerm(this.#database)), this.#worker);
       // Nothing is written from here on until somebody leads anew, with what is there then.
       this.#held = undefined;
       this.#restoring = true;
@@ -267,102 +262,8 @@ class SqliteStore implements Store {
     }
   }
 
-  #write(record: StoreRecord): void {
-    switch (record.kind) {
-      case "term":
-        return this.#writeTerm(record.term);
-      case "known_node":
-        return this.#run(
-          record.known
-            ? "INSERT OR IGNORE INTO known_node VALUES (?)"
-            : "DELETE FROM known_node WHERE name = ?",
-          record.node,
-        );
-      case "catalog":
-        return this.#writeCatalog(record);
-      case "catalog_file":
-        return this.#run(
-          "INSERT OR REPLACE INTO catalog_file VALUES (1, ?, ?)",
-          record.control,
-          record.hash,
-        );
-      case "node_decision":
-      case "paused":
-      case "scale":
-      case "labels":
-      case "replica_decision":
-      case "strike":
-        return this.#writeDecision(decisionRow(record));
-      case "audit":
-        return this.#run(
-          "INSERT INTO audit (at, by, action, subject, reason, before, after) " +
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-          // Times of a monotonic clock may have fractions.
-          Math.round(record.at),
-          record.by,
-          record.action,
-          record.subject,
-          record.reason,
-          record.before ?? "",
-          record.after ?? "",
-        );
-      case "scope":
-      case "key":
-      case "limits":
-      case "price":
-        return writeTenancy(this.#database, record);
-      case "measurement":
-        return this.#writeMeasurement(record.measurement);
-      default:
-        record satisfies never;
-    }
-  }
-
-  #writeCatalog({ text, revision }: StoredCatalog): void {
-    this.#run("INSERT OR REPLACE INTO catalog VALUES (1, ?, ?)", text, revision);
-    this.#run("INSERT OR REPLACE INTO applied_catalog VALUES (?, ?)", catalogHash(text), revision);
-  }
-
-  #writeMeasurement(measurement: StoredMeasurement): void {
-    this.#run(
-      "INSERT OR REPLACE INTO measurement VALUES (?, ?, ?, ?, ?, ?)",
-      ...measurementRow(measurement),
-    );
-    this.#run(
-      "DELETE FROM measurement WHERE at < (SELECT at FROM measurement ORDER BY at DESC LIMIT 1 OFFSET ?)",
-      MEASUREMENTS_MAX - 1,
-    );
-  }
-
-  #writeTerm(term: number): void {
-    const stored = this.#term();
-    if (term < stored) {
-      throw new HeddleError(
-        "failed_precondition",
-        `Cannot save term ${term}: the store already has ${stored}`,
-      );
-    }
-    this.#run("INSERT OR REPLACE INTO term (id, term) VALUES (1, ?)", term);
-  }
-
-  #writeDecision({ kind, subject, value }: DecisionRow): void {
-    if (value === undefined) {
-      this.#run("DELETE FROM decision WHERE kind = ? AND subject = ?", kind, subject);
-    } else {
-      this.#run("INSERT OR REPLACE INTO decision VALUES (?, ?, ?)", kind, subject, value);
-    }
-  }
-
-  #term(): number {
-    return Number(this.#all("SELECT term FROM term")[0]?.["term"] ?? 0);
-  }
-
   #all(sql: string, ...values: (string | number)[]): Row[] {
     return this.#database.prepare(sql).all(...values);
-  }
-
-  #run(sql: string, ...values: (string | number)[]): void {
-    this.#database.prepare(sql).run(...values);
   }
 }
 

@@ -149,7 +149,7 @@ async function left(directory: string): Promise<string[]> {
 /** Takes a store back to what a control of schema 2 left. */
 const TO_SCHEMA_2 = `
   DROP TABLE tenancy; DROP TABLE key_used; DROP TABLE usage_record; DROP TABLE usage_hour;
-  DROP TABLE spent; DROP TABLE measurement; DROP TABLE usage_pool;
+  DROP TABLE spent; DROP TABLE measurement; DROP TABLE usage_pool; DROP TABLE failures;
   ALTER TABLE audit DROP COLUMN before; ALTER TABLE audit DROP COLUMN after;
   PRAGMA user_version = 2;
 `;

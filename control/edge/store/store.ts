@@ -5,6 +5,7 @@
  */
 import type { Claim, ClaimAnswer } from "../../core/lease/claim.ts";
 import type { StoredMeasurement } from "../../core/capacity/measurement.ts";
+import type { Failures } from "../../core/deciding/failures.ts";
 import type { Audit, StoreRecord } from "../../core/store_record.ts";
 import type { TenancyRow } from "../../core/tenancy/stored.ts";
 import type { Spent, UsageAnswer, UsageEntry, UsageQuestion } from "../../core/usage/rollup.ts";
@@ -29,6 +30,8 @@ export interface SeenCatalogFile {
 export interface Stored {
   readonly knownNodes: ReadonlySet<string>;
   readonly decisions: Decisions;
+  /** Starts that failed, by model. */
+  readonly failures: ReadonlyMap<string, Failures>;
   readonly catalog: StoredCatalog | undefined;
   /** Hashes of every text that was ever applied. */
   readonly appliedCatalogs: ReadonlySet<string>;

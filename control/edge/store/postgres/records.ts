@@ -5,6 +5,7 @@ import type { StoreRecord } from "../../../core/store_record.ts";
 import type { StoredMeasurement } from "../../../core/capacity/measurement.ts";
 import { catalogHash } from "../catalog_hash.ts";
 import { type DecisionRow, decisionRow } from "../decision_rows.ts";
+import { type FailureRow, failureRow } from "../failure_rows.ts";
 import { measurementRow, MEASUREMENTS_MAX } from "../measurement_rows.ts";
 import { writeTenancy } from "./ledger.ts";
 
@@ -32,6 +33,8 @@ export async function writeRecord(sql: TransactionSql, record: StoreRecord): Pro
     case "replica_decision":
     case "strike":
       return await writeDecision(sql, decisionRow(record));
+    case "failures":
+      return await writeFailures(sql, failureRow(record));
     case "audit": {
       // Times of a monotonic clock may have fractions.
       const { by, action, subject, reason, before = "", after = "" } = record;
@@ -89,6 +92,15 @@ async function writeCatalog(
   await sql`
     INSERT INTO applied_catalog VALUES (${catalogHash(text)}, ${revision})
     ON CONFLICT (hash) DO UPDATE SET revision = excluded.revision`;
+}
+
+async function writeFailures(
+  sql: TransactionSql,
+  { model, value }: FailureRow,
+): Promise<void> {
+  await (value === undefined ? sql`DELETE FROM failures WHERE model = ${model}` : sql`
+      INSERT INTO failures VALUES (${model}, ${value})
+      ON CONFLICT (model) DO UPDATE SET value = excluded.value`);
 }
 
 async function writeDecision(

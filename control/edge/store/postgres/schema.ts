@@ -129,6 +129,12 @@ const STEPS: readonly string[] = [
     PRIMARY KEY (hour, key, project, model, pool)
   );
   `,
+  `
+  CREATE TABLE heddle.failures (
+    model text PRIMARY KEY,
+    value text NOT NULL
+  );
+  `,
 ];
 
 /** Any number that nobody else uses in this database: two controls must not migrate at once. */

@@ -15,6 +15,7 @@ import {
 import type { StoredMeasurement } from "../../../core/capacity/measurement.ts";
 import type { Audit, StoreRecord } from "../../../core/store_record.ts";
 import { type DecisionRow, decisionsOf } from "../decision_rows.ts";
+import { failuresOf } from "../failure_rows.ts";
 import { measurementsOf } from "../measurement_rows.ts";
 import type { TenancyRow } from "../../../core/tenancy/stored.ts";
 import type { Spent, UsageAnswer, UsageEntry, UsageQuestion } from "../../../core/usage/rollup.ts";
@@ -99,6 +100,7 @@ class PostgresStore implements Store {
         decisions: decisionsOf(
           (await sql`SELECT kind, subject, value FROM decision`).map(decisionRowOf),
         ),
+        failures: failuresOf(await sql`SELECT model, value FROM failures`),
         catalog: catalog && { text: text(catalog, "text"), revision: Number(catalog["revision"]) },
         appliedCatalogs: new Set(
           (await sql`SELECT hash FROM applied_catalog`).map((row) => text(row, "hash")),

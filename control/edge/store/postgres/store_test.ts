@@ -208,7 +208,7 @@ test("PostgresStore checks the server's certificate, and shows its password", as
 });
 
 const TO_SCHEMA_1 = `
-  DROP TABLE heddle.tenancy, heddle.key_used, heddle.usage_record, heddle.usage_hour, heddle.spent,
+  DROP TABLE heddle.failures, heddle.tenancy, heddle.key_used, heddle.usage_record, heddle.usage_hour, heddle.spent,
     heddle.measurement, heddle.usage_pool;
   ALTER TABLE heddle.audit DROP COLUMN before, DROP COLUMN after;
   UPDATE heddle.schema_version SET version = 1;
