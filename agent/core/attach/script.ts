@@ -47,8 +47,8 @@ const WHAT: Readonly<Record<ScriptKind, readonly string[]>> = {
     "# loudly: whoever started it is to see that.",
   ],
   prelude: [
-    "# Fetches the agent and starts it in the background, then ends: for a start-up hook, or in front",
-    "# of an engine in a script of one's own.",
+    "# Ends at once, and fetches and runs the agent in the background: for a start-up hook, or in front",
+    "# of an engine in a script of one's own. What goes wrong is said, and costs nobody anything.",
   ],
 };
 
@@ -189,10 +189,16 @@ exec "$@"`;
 const SIDECAR = `heddle_fetch || exit 1
 exec "$heddle_agent" attach`;
 
-const PRELUDE = `heddle_fetch || exit 1
-(
+// Whoever starts an engine after it waits for no download, and does not stop for one that failed.
+const PRELUDE = `(
   trap '' HUP
-  "$heddle_agent" attach </dev/null >&2 &
+  (
+    heddle_fetch || {
+      heddle_say "nothing of Heddle runs here"
+      exit 0
+    }
+    exec "$heddle_agent" attach
+  ) </dev/null >&2 &
 )`;
 
 const BODY: Readonly<Record<ScriptKind, readonly string[]>> = {

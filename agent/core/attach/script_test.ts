@@ -90,7 +90,18 @@ const ENGINE = [
 ];
 /** One that lives for as long as it takes to find out what is wrong with the agent. */
 const LASTING = ["sh", "-c", "sleep 2; echo up"];
-const AWKWARD = ["a b", "", `it's`, 'say "x"', "$HOME `id`", "*", "\\n", "--flag=a b", "-n"];
+const AWKWARD = [
+  "a b",
+  "",
+  "two\nlines\n",
+  `it's`,
+  'say "x"',
+  "$HOME `id`",
+  "*",
+  "\\n",
+  "--flag=a b",
+  "-n",
+];
 
 Deno.test("the wrapper starts the engine with its own arguments untouched", async () => {
   await using machine = await box();
@@ -214,8 +225,66 @@ Deno.test("the prelude starts the agent and ends", async () => {
   const { code, stderr } = await machine.run("prelude", { artifacts: published(machine.url) });
   deepEqual([code, stderr], [0, ""]);
   match(await machine.seen(), /^agent attach\n/);
-  equal((await machine.run("prelude", {})).code, 1);
 });
+
+Deno.test("the prelude neither waits for a download nor fails with it", async () => {
+  await using machine = await box();
+  const none = await machine.run("prelude");
+  equal(none.code, 0);
+  match(none.stderr, /no build of Heddle 9.9 for x64 was published.*\nheddle: nothing of Heddle/);
+  // Nobody answers there before the prelude has ended.
+  using silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const port = "port" in silent.addr ? silent.addr.port : 0;
+  const script = join(machine.folder, "prelude.sh");
+  const TMPDIR = await Deno.makeTempDir();
+  const ended = await new Deno.Command("/bin/sh", {
+    args: ["-ec", `sh "$0" 2>/dev/null; echo started`, script],
+    env: {
+      HEDDLE_AGENT_BINARY_URL: `http://127.0.0.1:${port}/x`,
+      HEDDLE_AGENT_BINARY_SHA256: sha256(AGENT),
+      TMPDIR,
+    },
+    stdout: "piped",
+    stderr: "null",
+    signal: AbortSignal.timeout(LIMIT_MS),
+  }).output();
+  equal(new TextDecoder().decode(ended.stdout), "started\n");
+  (await silent.accept()).close();
+  // It clears away what it made, and then nothing of it runs.
+  const deadline = performance.now() + LIMIT_MS;
+  while ([...Deno.readDirSync(TMPDIR)].length > 0 && performance.now() < deadline) {
+    await new Promise((tick) => setTimeout(tick, 20));
+  }
+  await Deno.remove(TMPDIR);
+});
+
+Deno.test("wget does where there is no curl, shasum where there is no sha256sum, and neither is said", async () => {
+  await using machine = await box();
+  const artifacts = published(machine.url);
+  const PATH = join(machine.folder, "few");
+  await Deno.mkdir(PATH);
+  const tools = ["cat", "chmod", "mktemp", "rm", "sleep", "tr"];
+  for (const name of tools) await Deno.symlink(await whichOf(name), join(PATH, name));
+  const put = (name: string, body: string) =>
+    Deno.writeTextFile(join(PATH, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+  await put("uname", "echo x86_64");
+  const run = async () => (await machine.run("sidecar", { artifacts, env: { PATH } })).stderr;
+  match(await run(), /there is neither curl nor wget to fetch http/);
+  await put(
+    "wget",
+    `while [ "$1" != -O ]; do shift; done; exec '${await whichOf("curl")}' -sfo "$2" "$3"`,
+  );
+  match(await run(), /there is no sha256sum to check http/);
+  await put("shasum", `[ "$1 $2" = "-a 256" ] && exec '${await whichOf("sha256sum")}' "$3"`);
+  equal(await run(), "");
+  match(await machine.seen(), /^agent attach\n$/);
+});
+
+async function whichOf(name: string): Promise<string> {
+  const { stdout } = await new Deno.Command("/bin/sh", { args: ["-c", `command -v ${name}`] })
+    .output();
+  return new TextDecoder().decode(stdout).trim();
+}
 
 Deno.test("a build that was not published says so, and names no other's", async () => {
   await using machine = await box();
