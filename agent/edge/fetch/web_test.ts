@@ -145,6 +145,17 @@ Deno.test("a file keeps its content where only its etag's strength changes", asy
   deepEqual((await fetched(`${web.url}/m.gguf`)).files, { "m.gguf": GGUF });
 });
 
+Deno.test("what cannot be reached is told with why, and without what signs its address", async () => {
+  const gone = await fakeWeb({});
+  await gone[Symbol.asyncDispose]();
+  await rejects(fetched(`${gone.url}/m.gguf?signature=secret`), (error: unknown) => {
+    ok(error instanceof WeightsError && error.reason === "unreachable", String(error));
+    match(error.message, /Cannot reach http:\/\/127\.0\.0\.1:\d+\/m\.gguf: .*refused/i);
+    ok(!error.message.includes("secret"), error.message);
+    return true;
+  });
+});
+
 Deno.test("listings name nothing that lies elsewhere", () => {
   const base = "http://h/a/";
   const html = '<a href="x.gguf">x</a><A class=y href="/a/sub/y">y</A><a href="/etc/z">z</a>' +

@@ -10,6 +10,7 @@ const REDIRECTS_MAX = 10;
 const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** Asked to wait for longer than that, we ask again all the same. */
 const RETRY_AFTER_MS_MAX = 300_000;
+const CAUSES_MAX = 4;
 /** What a server says of an error. */
 const WORDS_MAX = 300;
 
@@ -167,9 +168,17 @@ export function shown(url: string): string {
   return url.replace(/[?#].*$/s, "");
 }
 
-/** Deno's words repeat the URL, signature and all, and end in causes. */
+/** Deno's words say no more than that it failed: why is in its causes, with the URL, signature and all. */
 export function networkWords(error: unknown): string {
-  return errorText(error).replaceAll(/\bfor url \([^)]*\):?\s*/g, "")
+  const said: string[] = [];
+  for (let at = error; at !== undefined && said.length < CAUSES_MAX;) {
+    said.push(errorText(at));
+    at = at instanceof Error ? at.cause : undefined;
+  }
+  const words = said.filter((each, index) =>
+    index === said.length - 1 || !/^fetch failed$/i.test(each)
+  );
+  return words.join(": ").replaceAll(/\bfor url \([^)]*\):?\s*/g, "")
     .replaceAll(/(https?:\/\/[^\s?)]+)\?[^\s)]*/g, "$1").slice(0, WORDS_MAX);
 }
 
