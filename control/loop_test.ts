@@ -6,18 +6,14 @@ import type { Published } from "./core/published.ts";
 import type { StoreRecord } from "./core/store_record.ts";
 import { modelOf, registered, T0, world } from "./core/testing/builders.ts";
 import type { World } from "./core/world.ts";
-import { createLoop, type Pass } from "./loop.ts";
+import { createLoop, type Effects, type Pass } from "./loop.ts";
 
-/** A loop on a clock that only the test moves. */
-function setUp(start: World = world([modelOf({ name: "m" })])) {
-  let now = T0;
-  const timers: { at: number; wake: () => void }[] = [];
+/** What a loop does, and what a test breaks of it. */
+function fakeEffects() {
   const sent: ShardCommand[] = [];
   const published: Published[] = [];
   const stored: StoreRecord[] = [];
   const remembered: StoreRecord[] = [];
-  const passes: Pass[] = [];
-  const failures: string[] = [];
   const broken = {
     send: false,
     publish: false,
@@ -31,6 +27,38 @@ function setUp(start: World = world([modelOf({ name: "m" })])) {
   const refuse = (broke: boolean) => {
     if (broke) throw new HeddleError("unavailable", "it is away");
   };
+  const write = async (broke: boolean, into: StoreRecord[], records: readonly StoreRecord[]) => {
+    refuse(broke);
+    if (broken.slow) {
+      const written = Promise.withResolvers<void>();
+      writes.push(written);
+      await written.promise;
+    }
+    into.push(...records);
+  };
+  const effects: Effects = {
+    sendCommand(_node, command) {
+      refuse(broken.send);
+      sent.push(command);
+    },
+    publish(each) {
+      refuse(broken.publish);
+      published.push(each);
+    },
+    persist: (records) => write(broken.persist, stored, records),
+    remember: (records) => write(broken.remember, remembered, records),
+    leads: () => broken.leads,
+  };
+  return { effects, sent, published, stored, remembered, broken, writes };
+}
+
+/** A loop on a clock that only the test moves. */
+function setUp(start: World = world([modelOf({ name: "m" })])) {
+  let now = T0;
+  const timers: { at: number; wake: () => void }[] = [];
+  const passes: Pass[] = [];
+  const failures: string[] = [];
+  const { effects, ...seen } = fakeEffects();
   const loop = createLoop({
     world: start,
     clock: {
@@ -41,35 +69,7 @@ function setUp(start: World = world([modelOf({ name: "m" })])) {
         return () => timers.splice(timers.indexOf(timer), timers.includes(timer) ? 1 : 0);
       },
     },
-    effects: {
-      sendCommand(_node, command) {
-        refuse(broken.send);
-        sent.push(command);
-      },
-      publish(each) {
-        refuse(broken.publish);
-        published.push(each);
-      },
-      async persist(records) {
-        refuse(broken.persist);
-        if (broken.slow) {
-          const write = Promise.withResolvers<void>();
-          writes.push(write);
-          await write.promise;
-        }
-        stored.push(...records);
-      },
-      async remember(records) {
-        refuse(broken.remember);
-        if (broken.slow) {
-          const write = Promise.withResolvers<void>();
-          writes.push(write);
-          await write.promise;
-        }
-        remembered.push(...records);
-      },
-      leads: () => broken.leads,
-    },
+    effects,
     hooks: {
       passed: (pass) => void passes.push(pass),
       failed: (what) => void failures.push(what),
@@ -87,8 +87,7 @@ function setUp(start: World = world([modelOf({ name: "m" })])) {
       next.wake();
     }
   };
-  const seen = { sent, published, stored, remembered, passes, failures };
-  return { loop, advance, ...seen, timers, broken, writes };
+  return { loop, advance, passes, failures, timers, ...seen };
 }
 
 const heartbeat = (node: string): Event => ({
