@@ -156,9 +156,35 @@ async function standingOf(url: string, shown: Shown): Promise<string | undefined
   }
 }
 
+/** What TLS complains of, as node:tls and Deno have it, what that means here, and what to do. */
+const DISTRUST: readonly (readonly [pattern: RegExp, what: string, next: string])[] = [
+  [
+    /self.signed certificate|unable to (get|verify)|UnknownIssuer|UNABLE_TO_/i,
+    "its certificate is of no authority in ca_file",
+    "Is this the right context, and ca_file of its cluster?",
+  ],
+  [
+    /certificate has expired|certificate is not yet valid|CERT_HAS_EXPIRED|CERT_NOT_YET|NotValidYet/i,
+    "its certificate does not hold now",
+    "Renew it, or correct this machine's clock.",
+  ],
+  [
+    /altnames|NotValidForName|ERR_TLS_CERT_ALTNAME/i,
+    "its certificate is for other names",
+    "Ask it by a name or address that is in it.",
+  ],
+];
+
+function distrustOf(url: string, message: string): string | undefined {
+  const [, what, next] = DISTRUST.find(([pattern]) => pattern.test(message)) ?? [];
+  return what && `Cannot trust control at ${url}: ${what} (${message}). ${next}`;
+}
+
 function explain(error: unknown, url: string): HeddleError {
   if (error instanceof HeddleError) return error;
   const { code, rawMessage } = ConnectError.from(error);
+  const distrust = distrustOf(url, rawMessage);
+  if (distrust !== undefined) return new HeddleError("unauthenticated", distrust, { cause: error });
   if (code === Code.Unavailable || code === Code.DeadlineExceeded || code === Code.Aborted) {
     return new HeddleError(
       "unavailable",

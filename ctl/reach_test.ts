@@ -1,6 +1,8 @@
 /** What is said where ctl reaches nothing: another fleet runs here, or a file may not be read. */
 import { equal, match } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
+import { createIssuing, createLeaf, createRoot } from "@heddle/common/pki";
+import { startRpcServer } from "@heddle/common/rpc_server";
 import { withClient } from "./client.ts";
 import { loadContext } from "./config.ts";
 
@@ -44,6 +46,57 @@ Deno.test("where nothing answers, fleets that run here are named with what to ex
     const none = await textOf(loadContext({ ...places, named: undefined }, {}));
     // Unless this very machine has one in /etc/heddle/ctl.
     if (none !== "") equal(none.slice(-hint.length), hint);
+  });
+});
+
+Deno.test("a control that is there and not trusted is no control that does not run", async () => {
+  const now = Date.now();
+  const authority = async (cluster: string) => {
+    const root = await createRoot({ cluster, validMs: 3_600_000, now });
+    const issuing = await createIssuing(root, { cluster, validMs: 3_600_000, now });
+    const leaf = (role: "control" | "operator", hosts: readonly string[]) =>
+      createLeaf(issuing, {
+        identity: { cluster, role, name: "a" },
+        ...{ hosts: [...hosts], validMs: 3_600_000, now },
+      });
+    return { root, issuing, leaf };
+  };
+  const [own, foreign] = [await authority("lab"), await authority("prod")];
+  await withFolder(async (folder) => {
+    const answer = async (hosts: readonly string[], caPem: string) => {
+      const [server, operator] = [await own.leaf("control", hosts), await own.leaf("operator", [])];
+      const files = { cert: operator.certificatePem, key: operator.keyPem, ca: caPem };
+      for (const [name, pem] of Object.entries(files)) {
+        await Deno.writeTextFile(`${folder}/${name}.pem`, pem);
+      }
+      const control = await startRpcServer({
+        listen: { host: "127.0.0.1", port: 0 },
+        tls: {
+          cert: `${server.certificatePem}\n${own.issuing.certificatePem}`,
+          key: server.keyPem,
+          ca: own.root.certificatePem,
+        },
+        routes: () => {},
+      });
+      const url = `https://127.0.0.1:${control.address.port}`;
+      const tls = {
+        certificate_file: `${folder}/cert.pem`,
+        key_file: `${folder}/key.pem`,
+        ca_file: `${folder}/ca.pem`,
+      };
+      const asked = withClient({ name: "a", url, tls }, (client) => client.getVersion({}));
+      const said = await textOf(asked);
+      await control.close(0);
+      return said.replace(url, "URL");
+    };
+    match(
+      await answer(["127.0.0.1"], foreign.root.certificatePem),
+      /^Cannot trust control at URL: its certificate is of no authority in ca_file \(.+\)\. Is this /,
+    );
+    match(
+      await answer(["10.0.0.1"], own.root.certificatePem),
+      /^Cannot trust control at URL: its certificate is for other names \(.+\)\. Ask it by a name /,
+    );
   });
 });
 

@@ -3,7 +3,7 @@ import { buildCommand } from "@stricli/core";
 import { formatDurationMs } from "@heddle/common/duration";
 import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
 import { VERSION } from "@heddle/common/version";
-import { errorText } from "@heddle/proto/error";
+import { errorText, HeddleError } from "@heddle/proto/error";
 import {
   COMMON_FLAGS,
   type CtlContext,
@@ -102,13 +102,20 @@ async function* checkControl(context: Context): AsyncGenerator<Check, Fleet | un
     );
     return fleet;
   } catch (error) {
-    yield failed(
-      "control",
-      errorText(error),
-      "is heddle-control running there? journalctl -u heddle-control",
-    );
+    yield failed("control", errorText(error), nextOf(error));
     return undefined;
   }
+}
+
+/** Who was refused, or trusts nobody, has reached something. */
+function nextOf(error: unknown): string {
+  const code = error instanceof HeddleError ? error.code : undefined;
+  if (code === "unauthenticated") {
+    return "compare this context's tls or token_file with the cluster's: heddle config show";
+  }
+  return code === "permission_denied"
+    ? "ask for a certificate or a token that may: heddle ca sign, heddle ca token"
+    : "is heddle-control running there? journalctl -u heddle-control";
 }
 
 /** The way that clients go; it may be well while control is not. */

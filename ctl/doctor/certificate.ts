@@ -1,4 +1,5 @@
 /** Is the operator's certificate one that control can accept? */
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { formatDurationMs } from "@heddle/common/duration";
 import { formatIdentity } from "@heddle/common/identity";
 import type { TlsMaterial } from "@heddle/common/mtls_files";
@@ -11,8 +12,8 @@ const RENEW = "ask whoever holds the authority: heddle ca sign --role operator";
 const SOON_MS = 14 * 24 * 3_600_000;
 
 /** `now` is in ms since 1970. */
-export function checkCertificate({ cert }: TlsMaterial, now: number): Check {
-  const { identity, notBefore, notAfter } = readCertificate(cert);
+export function checkCertificate(material: TlsMaterial, now: number): Check {
+  const { identity, notBefore, notAfter } = readCertificate(material.cert);
   if (identity === undefined) return failed(NAME, "says nobody's name in a cluster", RENEW);
   const who = formatIdentity(identity);
   if (identity.role !== "operator") {
@@ -29,6 +30,41 @@ export function checkCertificate({ cert }: TlsMaterial, now: number): Check {
   if (now >= notAfter) {
     return failed(NAME, `${who} ended ${formatDurationMs(now - notAfter)} ago`, RENEW);
   }
+  const mixed = mixedUp(material, identity.cluster);
+  if (mixed !== undefined) return failed(NAME, `${who}: ${mixed.detail}`, mixed.next);
   const left = `${who}, ${formatDurationMs(notAfter - now)} left`;
   return notAfter - now < SOON_MS ? warning(NAME, left, RENEW) : ok(NAME, left);
+}
+
+const PEM = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+/** Three files that are not of one another, each good by itself: TLS itself only says "refused". */
+function mixedUp(
+  { cert, key, ca }: TlsMaterial,
+  cluster: string,
+): { readonly detail: string; readonly next: string } | undefined {
+  if (!isKeyOf(key, cert)) {
+    return {
+      detail: "the private key in key_file is not its own",
+      next: "take cert.pem and key.pem from the same folder",
+    };
+  }
+  const trusted = (ca.match(PEM) ?? []).map((each) => readCertificate(each).cluster);
+  if (trusted.length === 0 || trusted.some((each) => each === undefined || each === cluster)) {
+    return undefined;
+  }
+  return {
+    detail: `it is of cluster ${cluster}, and ca_file is of cluster ${
+      [...new Set(trusted)].join(", ")
+    }`,
+    next: "take certificate_file, key_file and ca_file of one cluster",
+  };
+}
+
+function isKeyOf(key: string, cert: string): boolean {
+  try {
+    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
 }

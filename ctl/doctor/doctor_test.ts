@@ -32,6 +32,20 @@ async function certificateOf(role: "operator" | "router", validMs: number) {
   return { cert: leaf.certificatePem, key: leaf.keyPem, ca: root.certificatePem };
 }
 
+Deno.test("doctor: files that are good by themselves and not of one another", async () => {
+  const material = await certificateOf("operator", 30 * DAY_MS);
+  const other = await certificateOf("operator", 30 * DAY_MS);
+  const mixed = checkCertificate({ ...material, key: other.key }, NOW);
+  equal(mixed.state, "failed");
+  match(mixed.detail, /operator\/ada: the private key in key_file is not its own$/);
+  equal(checkCertificate({ ...material, key: "no key" }, NOW).detail, mixed.detail);
+  const prod = await createRoot({ cluster: "prod", validMs: DAY_MS, now: NOW });
+  const strange = checkCertificate({ ...material, ca: prod.certificatePem }, NOW);
+  match(strange.detail, /it is of cluster lab, and ca_file is of cluster prod$/);
+  const both = `${material.ca}\n${prod.certificatePem}`;
+  equal(checkCertificate({ ...material, ca: both }, NOW).state, "ok");
+});
+
 Deno.test("doctor: a certificate that ended, ends soon, or is not an operator's", async () => {
   const material = await certificateOf("operator", 30 * DAY_MS);
   const at = (days: number) => checkCertificate(material, NOW + days * DAY_MS);
