@@ -13,9 +13,14 @@ import { attemptCommand, type Finished } from "./command.ts";
 import type { Lab } from "./lab.ts";
 import type { LabNode } from "./node.ts";
 import { waitFor } from "./wait_for.ts";
+import { watchCommand } from "./run/watched.ts";
 
 /** Long enough for a machine that is busy with other things. */
 const PLAY_MS_MAX = 900_000;
+
+/** Those of ansible.cfg. */
+const SSH_ARGS = "-o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=10 " +
+  "-o ServerAliveCountMax=3";
 
 export const H100: FixtureNode = {
   driver: "580.65.06",
@@ -211,7 +216,26 @@ export class Fleet {
 
   /** The same, whatever becomes of it. */
   attempt(book: string, ...args: readonly string[]): Promise<Finished> {
-    return this.#playbook(book, args, {});
+    return this.#playbook(book, args, (argv, env) => {
+      return attemptCommand(argv, { limitMs: PLAY_MS_MAX, env });
+    });
+  }
+
+  /** The same, and once it has said the words something happens to it, or to the fleet. */
+  attemptWhile(
+    [book = "", ...args]: readonly string[],
+    words: RegExp,
+    then: (kill: () => void) => void | Promise<void>,
+  ): Promise<Finished> {
+    return this.#playbook(book, args, (argv, env) => {
+      return watchCommand(argv, { limitMs: PLAY_MS_MAX, env, words, then });
+    });
+  }
+
+  /** Runs a playbook until it has said the words; then the controller is no more. */
+  async cutShort(words: RegExp, book: string, ...args: readonly string[]): Promise<void> {
+    const { code, stdout } = await this.attemptWhile([book, ...args], words, (kill) => kill());
+    if (code === 0) throw new Error(`${book} was over before it could be cut short\n${stdout}`);
   }
 
   /** Runs a playbook and says how many tasks changed something, for each machine where any did. */
@@ -286,11 +310,14 @@ export class Fleet {
   async #playbook(
     book: string,
     args: readonly string[],
-    env: Readonly<Record<string, string>>,
+    start: (
+      argv: readonly string[],
+      env: Readonly<Record<string, string>>,
+    ) => Promise<Finished>,
   ): Promise<Finished> {
     const ansible = join(ROOT, "ansible");
     const script = 'cd "$1" && shift && exec "$@"';
-    const finished = await attemptCommand([
+    const finished = await start([
       "/bin/sh",
       "-c",
       script,
@@ -302,18 +329,14 @@ export class Fleet {
       book,
       ...args,
     ], {
-      limitMs: PLAY_MS_MAX,
-      env: {
-        ANSIBLE_SSH_ARGS: [
-          ...this.lab.sshOptions,
-          ..."-o ControlMaster=auto -o ControlPersist=60s".split(" "),
-        ].join(" "),
-        ANSIBLE_SSH_CONTROL_PATH_DIR: join(this.folder, "cp"),
-        ANSIBLE_REMOTE_USER: "root",
-        ANSIBLE_NOCOLOR: "1",
-        ANSIBLE_LOCAL_TEMP: join(this.folder, "tmp"),
-        ...env,
-      },
+      ANSIBLE_SSH_ARGS: [
+        ...this.lab.sshOptions,
+        ...SSH_ARGS.split(" "),
+      ].join(" "),
+      ANSIBLE_SSH_CONTROL_PATH_DIR: join(this.folder, "cp"),
+      ANSIBLE_REMOTE_USER: "root",
+      ANSIBLE_NOCOLOR: "1",
+      ANSIBLE_LOCAL_TEMP: join(this.folder, "tmp"),
     });
     const { code, stdout, stderr } = finished;
     const log = `${book} ${args.join(" ")}: exit code ${code}\n${stdout}${stderr}`;

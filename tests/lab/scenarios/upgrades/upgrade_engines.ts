@@ -69,6 +69,27 @@ async function run(lab: Lab): Promise<void> {
     });
     await allReady(fleet);
   });
+  await underTraffic(
+    lab,
+    fleet,
+    "a run that is cut short is taken up, and cordons stay",
+    async () => {
+      await fleet.heddle("cordon", "gpu-b-1", "--reason", "a fan is loud");
+      const again = await tasksOf(lab, "2.1.0", engineOf("2.1.0"));
+      const args = ["upgrade_engines.yml", ...upgrade(again, "2.1.0")] as const;
+      await fleet.cutShort(/TASK \[engines : Let the agent look/, ...args);
+      await fleet.play(...args);
+      deepEqual(await versions(fleet), {
+        "gpu-a-1": "2.1.0",
+        "gpu-a-2": "2.1.0",
+        "gpu-b-1": "2.1.0",
+      });
+      deepEqual((await fleet.nodes()).map(({ state }) => state), ["ready", "ready", "cordoned"]);
+      await fleet.heddle("uncordon", "gpu-b-1");
+      await fleet.play("upgrade_engines.yml", ...upgrade(good, "2.0.0"));
+      await allReady(fleet);
+    },
+  );
   await lab.step("a second run changes nothing", async () => {
     deepEqual(await fleet.changesOf("upgrade_engines.yml", ...upgrade(good, "2.0.0")), {});
   });
