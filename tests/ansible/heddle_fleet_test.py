@@ -374,6 +374,14 @@ class Versions(unittest.TestCase):
         self.assertEqual(fleet.host_result(looked, "1.0.0", False, False, accepted)["problems"], ["full"])
 
 
+class Roles(unittest.TestCase):
+    def test_each_says_what_it_takes(self):
+        roles = sorted((ANSIBLE / "roles").iterdir())
+        self.assertGreater(len(roles), 10)
+        for role in roles:
+            self.assertTrue((role / "meta/argument_specs.yml").is_file(), role.name)
+
+
 class Report(unittest.TestCase):
     def test_one_machine_under_two_names(self):
         hostvars = {name: {"preflight_result": {"problems": [], "machine_id": "m"}} for name in ("a", "b")}
