@@ -221,6 +221,10 @@ Deno.test({
       ok(box !== null && box.x >= 0 && box.x + box.width <= 360, JSON.stringify(box));
       const bar = await page.getByRole("navigation").boundingBox();
       ok(bar !== null && bar.height <= 120, "most of a small screen is for what is shown");
+      for (const name of ["Fleet", "Logs", "Playground"]) {
+        const link = await page.getByRole("navigation").getByRole("link", { name }).boundingBox();
+        ok(link !== null && link.x >= 0 && link.x + link.width <= 360, `${name} is in sight`);
+      }
     });
     await t.step("dark as the system says, and light as the reader says", async () => {
       const page = await browser.open(stage.url, { dark: true });
