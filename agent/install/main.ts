@@ -10,6 +10,7 @@ import {
   type InstallReport,
   type InstallRequest,
 } from "../core/install/install_documents.ts";
+import { clearLeftovers } from "../edge/install/clear_leftovers.ts";
 import { installArchive } from "../edge/install/install_archive.ts";
 import { installVenv } from "../edge/install/install_venv.ts";
 import { removeEngine } from "../edge/install/remove_engine.ts";
@@ -43,6 +44,7 @@ async function obey(request: InstallRequest, stop: AbortSignal): Promise<Install
     signal: stop,
     retryMs: RETRY_MS,
   };
+  await clearLeftovers(request.into);
   try {
     if (request.verb === "remove") return await removeEngine(request);
     return request.releases === ""
