@@ -67,20 +67,15 @@ export async function startListeners(
     opened.push(server);
     return server;
   };
-  const adminRoutes = operatorRoutes(settings, {
-    seat,
-    realm,
-    store,
-    certificates: () => opened.flatMap((server) => server.peers()),
-    denied,
-    page: () => page,
-  });
+  const certificates = () => opened.flatMap((server) => server.peers());
+  const shown = { seat, realm, store, certificates, denied, page: () => page };
+  const adminRoutes = operatorRoutes(settings, shown);
   const page: ServedConsole = await serveConsole({
     settings,
     seat,
     tls,
     tokens: () => tokens,
-    certificates: () => opened.flatMap((server) => server.peers()),
+    certificates,
     own: () => own,
     routes: adminRoutes,
   });
