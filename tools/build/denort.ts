@@ -8,7 +8,7 @@ const NO_RUNTIME = /Setting up base binary|denort/;
 export function explainCompileFailure(words: string, arch: Arch): string {
   if (!NO_RUNTIME.test(words)) return words;
   return `${words}\n\nThe runtime of executables was not to be had. Deno fetches it from ` +
-    `dl.deno.land, by HTTPS_PROXY where that is set. To do without: get ` +
+    `its own releases, by HTTPS_PROXY where that is set. To do without: get ` +
     `denort-${
       targetOf(arch)
     }.zip of this Deno's version by other means, unpack it, and build with ` +

@@ -7,7 +7,7 @@ error: Writing deno compile executable to temporary file '/tmp/heddle-agent.tmp-
 
 Caused by:
     0: Setting up base binary.
-    1: error sending request for url (https://dl.deno.land/release/v2.9.6/denort-x86_64-unknown-linux-gnu.zip): client error (Connect): dns error`;
+    1: error sending request for url (https://…/denort-x86_64-unknown-linux-gnu.zip): client error (Connect): dns error`;
 
 Deno.test("a build that cannot fetch the executables' runtime says how to do without", () => {
   const told = explainCompileFailure(OFFLINE, "aarch64");
