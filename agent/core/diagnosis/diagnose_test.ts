@@ -213,6 +213,9 @@ llama_model_load: error loading model: llama_model_loader: failed to load model 
     `usage: vllm serve [model_tag] [options]
 » vllm serve: error: unrecognized arguments: --enable-magic`,
     `» error: invalid argument: --no-such-flag`,
+    `» vllm serve: error: argument -tp/--tensor-parallel-size: must be at least 1`,
+    `» vllm serve: error: ambiguous option: --max could match --max-model-len, --max-num-seqs`,
+    `» heddle-sim: unknown option --no-such-flag`,
   ],
   model_code_not_trusted: [
     `» ValueError: The repository /models/x contains custom code which must be executed to correctly load the model. Please pass the argument \`trust_remote_code=True\``,

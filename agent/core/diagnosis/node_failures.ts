@@ -184,10 +184,12 @@ export const NODE_FAILURES: readonly FailureRow[] = [
     reason: "arguments_refused",
     lines: [
       /error: unrecognized arguments:/,
-      /error: argument \S+: (?:invalid|expected|not allowed)/,
+      /error: argument \S+: /,
+      /error: ambiguous option: /,
       /error: the following arguments are required/,
       /^error: invalid argument: /,
       /error while handling argument "/,
+      /^heddle-sim: (?:unknown option |--\S+ needs a value|\S+: a flag is true or false)/,
     ],
     meaning: "this version of the engine does not know an argument, or not with that value",
     remedy: "correct args of the profile; see the engine's own --help on this node",

@@ -54,18 +54,19 @@ function hungProblem(call: string): NodeProblem {
   };
 }
 
-function noToolProblem(onBus: number | undefined): NodeProblem {
-  return onBus !== undefined && onBus > 0
+/** A node without the tool whose PCI bus shows no GPU either is a whole node without GPUs. */
+function noToolProblem(onBus: number | undefined): NodeProblem | undefined {
+  if (onBus === 0) return undefined;
+  return onBus === undefined
     ? {
+      reason: "nvidia_smi_missing",
+      detail: "There is no nvidia-smi, so this node offers no GPUs; its PCI bus cannot be read.",
+      remedy: INSTALL,
+    }
+    : {
       reason: "driver_missing",
       detail: `The PCI bus shows ${onBus} NVIDIA GPU(s), and there is no nvidia-smi to ask.`,
       remedy: "Install NVIDIA's driver, and name nvidia-smi in agent.yaml.",
-    }
-    : {
-      reason: "nvidia_smi_missing",
-      detail: "There is no nvidia-smi, so this node offers no GPUs" +
-        (onBus === 0 ? "; the PCI bus shows none either." : "."),
-      remedy: INSTALL,
     };
 }
 

@@ -455,6 +455,12 @@ const CASES: readonly (readonly [string, Partial<GpuReadings>, string[], string[
       pci: { kind: "read", gpus: [], rdmaCapable: [] },
     },
     [],
+    [],
+  ],
+  [
+    "no nvidia-smi and a bus that cannot be read",
+    { nvidiaSmi: undefined, identity: NOT_ASKED, pci: { kind: "missing" } },
+    [],
     ["nvidia_smi_missing"],
   ],
   [
