@@ -238,7 +238,7 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [{
       file: "deciding/draft.ts",
       find: "backoffUntil: now + backoffMs(",
-      put: "backoffUntil: now + 12 * backoffMs(",
+      put: "backoffUntil: now + 100 * backoffMs(",
     }],
   },
 ];
