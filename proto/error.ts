@@ -41,3 +41,30 @@ export class HeddleError extends Error {
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+const CAUSES_MAX = 4;
+/** Longest text of a failed request, in characters. */
+const NETWORK_WORDS_MAX = 300;
+
+/**
+ * Why a `fetch`, or the reading of its body, failed, for the end of a sentence that names the address.
+ * The runtime's own message is no more than "fetch failed": why stands in the causes, below its
+ * layers, and with the URL, whose query may be a signature.
+ */
+export function networkWords(error: unknown): string {
+  const said: string[] = [];
+  for (let at = error; at !== undefined && said.length < CAUSES_MAX;) {
+    said.push(errorText(at));
+    at = at instanceof Error ? at.cause : undefined;
+  }
+  return said.filter((each, index) => index === said.length - 1 || !/^fetch failed$/i.test(each))
+    .join(": ")
+    .replaceAll(
+      /\berror sending request (?:from \S+ )?for (?:url \([^)]*\)|\S+(?: \([^)]*\))?): */g,
+      "",
+    )
+    .replaceAll(/\bclient error \(\w+\): /g, "")
+    .replaceAll(/ \(os error \d+\)/g, "")
+    .replaceAll(/(https?:\/\/[^\s?)]+)\?[^\s)]*/g, "$1")
+    .slice(0, NETWORK_WORDS_MAX);
+}

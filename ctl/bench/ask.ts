@@ -1,6 +1,6 @@
 /** One streamed request, timed as its client sees it. */
 import { z } from "zod";
-import { errorText } from "@heddle/proto/error";
+import { networkWords } from "@heddle/proto/error";
 import type { Answered } from "./measured.ts";
 import type { BenchRequest } from "./shape.ts";
 
@@ -80,7 +80,7 @@ export async function ask(
     }
     return await timed(response.body, startedAt);
   } catch (error) {
-    return { ...NOTHING, error: errorText(error) };
+    return { ...NOTHING, error: `${target.base}: ${networkWords(error)}` };
   }
 }
 

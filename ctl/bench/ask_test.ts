@@ -54,3 +54,12 @@ Deno.test("ask() takes the answer of the replica that it names, and no other's",
   match(error ?? "", /^replica m-1 answered, not m-2: the key may not choose one; .*--may-explain/);
   deepEqual(completionTokens, 0);
 });
+
+Deno.test("ask() says why nothing answered, without the runtime's layers", async () => {
+  const gone = await bench(undefined);
+  await gone[Symbol.asyncDispose]();
+  match(
+    (await gone.ask(undefined)).error ?? "",
+    /^http:\S+: tcp connect error: Connection refused$/,
+  );
+});

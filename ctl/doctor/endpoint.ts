@@ -1,6 +1,6 @@
 /** Does the endpoint that clients use give a token? */
 import { z } from "zod";
-import { errorText } from "@heddle/proto/error";
+import { networkWords } from "@heddle/proto/error";
 import type { Endpoint } from "../endpoint.ts";
 import { type Check, failed, ok } from "./check.ts";
 
@@ -73,7 +73,7 @@ async function checkList(
     return { check: failed("endpoint", `${base} answers ${wordsOf(answer)}`, next) };
   } catch (error) {
     return {
-      check: failed("endpoint", `${base}: ${whyNot(error)}`, "is a router listening there?"),
+      check: failed("endpoint", `${base}: ${networkWords(error)}`, "is a router listening there?"),
     };
   }
 }
@@ -98,17 +98,10 @@ async function checkToken(model: string, ask: Ask): Promise<Check> {
   } catch (error) {
     return failed(
       "token",
-      `${model}: ${whyNot(error)}`,
+      `${model}: ${networkWords(error)}`,
       `heddle logs of its replica; heddle replicas`,
     );
   }
-}
-
-/** What `fetch` says is "fetch failed"; why stands in its cause, below its own layers. */
-function whyNot(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return errorText(cause).replace(/^error sending request for url \([^)]*\): /, "")
-    .replace(/^client error \(Connect\): /, "").replace(/ \(os error \d+\)$/, "");
 }
 
 function wordsOf({ status, text }: Answer): string {

@@ -2,7 +2,7 @@
  * The playground's requests, handed on to a router. The page may speak to control alone, so control
  * carries these few; whatever a client of the fleet sends goes to a router directly.
  */
-import { errorText, HeddleError } from "@heddle/proto/error";
+import { HeddleError, networkWords } from "@heddle/proto/error";
 
 /** At a time, for all consoles: it is for trying a model, not for using it. */
 const CHATS_MAX = 8;
@@ -84,7 +84,7 @@ export class Playground {
     } catch (error) {
       throw new HeddleError(
         "unavailable",
-        `Cannot reach the router at ${endpoint} (console.endpoint): ${errorText(error)}`,
+        `Cannot reach the router at ${endpoint} (console.endpoint): ${networkWords(error)}`,
         { cause: error },
       );
     }

@@ -12,7 +12,7 @@ import { Live } from "./live.ts";
 const HOSTS = ["127.0.0.1"];
 
 /** A console behind a real listener; its door is a parameter, since there is no TLS here. */
-async function setUp(known?: TokenHolder) {
+async function setUp(known?: TokenHolder, endpoint?: string) {
   const scheme = known === undefined ? "https" : "http";
   const door: Door = { scheme, hosts: HOSTS, known };
   const tokens = new Map<string, TokenHolder>();
@@ -41,7 +41,7 @@ async function setUp(known?: TokenHolder) {
     }),
     preview: () =>
       Promise.resolve({ starts: [], stops: [], kept: 1, shortages: [], incomplete: false }),
-    playground: new Playground(undefined, undefined),
+    playground: new Playground(endpoint, undefined),
     routes: (to) => void to.service(AdminService, fakeAdmin().handlers),
     sessions: new Sessions({ secret: "key", tokens: () => tokens, now: Date.now }),
   });
@@ -137,6 +137,17 @@ Deno.test("a session may what its role may", async () => {
     const visit = await (await site.get("/console/session", headers)).json();
     deepEqual([visit.name, visit.role, visit.canLogOut], [`${role}-1`, role, true]);
   }
+});
+
+Deno.test("a playground whose router is not there says where it looked, and why it failed", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  listener.close();
+  await using site = await setUp(undefined, `http://127.0.0.1:${listener.addr.port}/v1`);
+  const answer = await site.post("/console/chat", {}, await site.as("operator"));
+  match(
+    await answer.text(),
+    /Cannot reach the router at http:\/\/127\.0\.0\.1:\d+\/v1 .*: tcp connect error: Connection refused/,
+  );
 });
 
 Deno.test("requests from another site, or under another name, are refused", async () => {

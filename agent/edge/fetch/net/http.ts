@@ -3,14 +3,13 @@
  * request for a file with the address of another server, which must not see the token.
  */
 import { VERSION } from "@heddle/common/version";
-import { errorText } from "@heddle/proto/error";
+import { networkWords } from "@heddle/proto/error";
 import { WeightsError } from "../../../core/weights/failure.ts";
 
 const REDIRECTS_MAX = 10;
 const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** Asked to wait for longer than that, we ask again all the same. */
 const RETRY_AFTER_MS_MAX = 300_000;
-const CAUSES_MAX = 4;
 /** What a server says of an error. */
 const WORDS_MAX = 300;
 
@@ -166,20 +165,6 @@ async function asItIs(response: Response, url: string): Promise<Response> {
 /** A URL for people: what is behind the ? may be a signature. */
 export function shown(url: string): string {
   return url.replace(/[?#].*$/s, "");
-}
-
-/** Deno's words say no more than that it failed: why is in its causes, with the URL, signature and all. */
-export function networkWords(error: unknown): string {
-  const said: string[] = [];
-  for (let at = error; at !== undefined && said.length < CAUSES_MAX;) {
-    said.push(errorText(at));
-    at = at instanceof Error ? at.cause : undefined;
-  }
-  const words = said.filter((each, index) =>
-    index === said.length - 1 || !/^fetch failed$/i.test(each)
-  );
-  return words.join(": ").replaceAll(/\bfor url \([^)]*\):?\s*/g, "")
-    .replaceAll(/(https?:\/\/[^\s?)]+)\?[^\s)]*/g, "$1").slice(0, WORDS_MAX);
 }
 
 function redirected(from: string, location: string | null): string {

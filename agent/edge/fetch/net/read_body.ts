@@ -1,5 +1,6 @@
 /** Reads the body of an answer, and gives it up when it only trickles. */
-import { networkWords, Retriable } from "./http.ts";
+import { networkWords } from "@heddle/proto/error";
+import { Retriable } from "./http.ts";
 
 /** Less than that in a whole window is no transfer but a held connection. */
 const TRICKLE_BYTES_PER_SECOND = 1_024;
