@@ -19,6 +19,10 @@ export interface Io {
 /** The process's own standard output and error. `gone`: nobody reads the output any more. */
 export function processIo(gone: () => void = () => {}): Io {
   const terminal = Deno.stdout.isTerminal();
+  const shown = printsUtf8((name) => Deno.env.get(name)) ? (text: string) => text : toAscii;
+  // What a pipe or a file gets is UTF-8 wherever it is read.
+  const onScreen = (isScreen: boolean, text: string) => isScreen ? shown(text) : text;
+  const errorTerminal = Deno.stderr.isTerminal();
   const encoder = new TextEncoder();
   const write = (stream: { writeSync(bytes: Uint8Array): number }, text: string) => {
     try {
@@ -35,9 +39,34 @@ export function processIo(gone: () => void = () => {}): Io {
     terminal,
     color: terminal && (Deno.env.get("NO_COLOR") ?? "") === "" && Deno.env.get("TERM") !== "dumb",
     size: () => terminal ? screenSize() : undefined,
-    out: (text) => write(Deno.stdout, text),
-    err: (text) => write(Deno.stderr, text),
+    out: (text) => write(Deno.stdout, onScreen(terminal, text)),
+    err: (text) => write(Deno.stderr, onScreen(errorTerminal, text)),
   };
+}
+
+/**
+ * Whether a terminal with this environment shows UTF-8, by what decides for every other program: the
+ * first of the three that is set. Where none is, as in many containers and services, nobody has said
+ * that it does not, and today's terminals do.
+ */
+export function printsUtf8(variable: (name: string) => string | undefined): boolean {
+  const locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).find((value) => value);
+  return locale === undefined || /utf-?8/i.test(locale);
+}
+
+/** What Heddle itself writes beyond ASCII. One for one: columns and screens are laid out already. */
+const IN_ASCII: ReadonlyMap<string, string> = new Map([
+  ["→", ">"],
+  ["×", "x"],
+  // As ps and top show that something was cut off.
+  ["…", "+"],
+  ["–", "-"],
+  ["—", "-"],
+]);
+
+/** Heddle's own signs in ASCII, of the same width; what others have named and said stays as it is. */
+export function toAscii(text: string): string {
+  return text.replace(/[→×…–—]/g, (sign) => IN_ASCII.get(sign) ?? sign);
 }
 
 /** A terminal that was closed, or that says 0 by 0, has none. */
