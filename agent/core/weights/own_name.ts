@@ -10,6 +10,9 @@ export const MANIFEST_FILE = ".heddle-weights.json";
 /** In each folder that is not whole yet: held by whoever fetches into it. */
 export const LOCK_FILE = ".lock";
 
+/** In each folder that is not whole yet: the files that are not whole yet. */
+export const ASIDE_FOLDER = ".heddle-aside";
+
 const SLUG_LENGTH_MAX = 80;
 const VERSION_LENGTH = 12;
 const NAME = /^[a-z0-9][a-z0-9._-]*-[0-9a-f]{14}$/;
@@ -33,6 +36,11 @@ export function ownName({ source, include, exclude }: Want): string {
 /** Name of the folder of one version. */
 export function folderName(want: Want, version: string): string {
   return `${ownName(want)}@${version.replace(/[^A-Za-z0-9]/g, "").slice(0, VERSION_LENGTH)}`;
+}
+
+/** True for the path of a file that would lie where something of Heddle's own does, or below it. */
+export function isOwnPath(path: string): boolean {
+  return /^\.(?:lock|heddle-[^/]*)(?:\/|$)/.test(path);
 }
 
 /** Where a version is put together before it counts. */

@@ -3,7 +3,7 @@
  * forms for other programs: an engine takes one, so one is fetched.
  */
 import { matchesGlob } from "./glob.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "./own_name.ts";
+import { isOwnPath } from "./own_name.ts";
 
 export interface ListedFile {
   readonly path: string;
@@ -54,7 +54,7 @@ export function selectFiles<F extends ListedFile>(
   }
   const matched = named.filter(({ path }) =>
     // What we write ourselves would take its place.
-    path !== LOCK_FILE && path !== MANIFEST_FILE &&
+    !isOwnPath(path) &&
     (include.length === 0 || include.some((each) => matchesGlob(each, path))) &&
     !exclude.some((each) => matchesGlob(each, path))
   );

@@ -78,6 +78,18 @@ Deno.test("selectFiles() follows patterns to the letter, and says when they leav
 });
 
 Deno.test("selectFiles() leaves what bears the names of Heddle's own files", () => {
-  const names = ["model.safetensors", ".lock", ".heddle-weights.json", "sub/.lock"];
-  deepEqual(chosen(names, { include: ["*"] }).paths, ["model.safetensors", "sub/.lock"]);
+  const own = [
+    ".lock",
+    ".lock/x",
+    ".heddle-weights.json",
+    ".heddle-weights.json/x",
+    ".heddle-aside/x",
+  ];
+  const names = ["model.safetensors", ...own, "sub/.lock", ".locks", ".heddle"];
+  deepEqual(chosen(names, { include: ["*"] }).paths, [
+    "model.safetensors",
+    "sub/.lock",
+    ".locks",
+    ".heddle",
+  ]);
 });

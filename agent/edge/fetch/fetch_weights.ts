@@ -13,6 +13,7 @@ import {
   partialName,
   wantOfPartial,
 } from "../../core/weights/own_name.ts";
+import { closeAside } from "./transfer/aside.ts";
 import { download } from "./transfer/download.ts";
 import { listSource } from "./remote/list_source.ts";
 import { openHttp } from "./net/open_http.ts";
@@ -66,6 +67,7 @@ export async function fetchWeights(
   await writeFileAtomic(join(partial, MANIFEST_FILE), encodeManifest(manifest), {
     mode: FILE_MODE,
   });
+  await closeAside(partial);
   await Deno.remove(join(partial, LOCK_FILE)).catch(() => {});
   await Deno.rename(partial, join(into, folder));
   await removeOthers(request, folder);

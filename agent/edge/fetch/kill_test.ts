@@ -6,6 +6,7 @@ import { delay } from "@heddle/common/task";
 import { encodeRequest, lastReport } from "../../core/weights/documents.ts";
 import { readJournal, sizeOf } from "../../core/weights/intervals.ts";
 import { fakeHub, someBytes } from "./hub_fake.ts";
+import { asidePath } from "./transfer/aside.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../../bin/heddle-fetch", import.meta.url));
 const KILLS = 20;
@@ -54,12 +55,12 @@ function listen(child: Deno.ChildProcess, count: number) {
 /** Bytes on the disk, and those of them that the journal knows. */
 async function onDisk(into: string): Promise<{ written: number; noted: number }> {
   const [partial] = [...Deno.readDirSync(into)].filter(({ name }) => name.startsWith(".partial-"));
-  const file = join(into, partial?.name ?? "", NAME);
+  const folder = join(into, partial?.name ?? "");
   let part: Uint8Array;
   let journal: string;
   try {
-    part = await Deno.readFile(`${file}.part`);
-    journal = await Deno.readTextFile(`${file}.journal`);
+    part = await Deno.readFile(asidePath(folder, NAME, ".part"));
+    journal = await Deno.readTextFile(asidePath(folder, NAME, ".journal"));
   } catch {
     return { written: 0, noted: 0 };
   }

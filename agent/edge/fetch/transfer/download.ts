@@ -7,6 +7,7 @@ import type { FetchRequest } from "../../../core/weights/documents.ts";
 import { WeightsError } from "../../../core/weights/failure.ts";
 import { type Interval, missing } from "../../../core/weights/intervals.ts";
 import { errorText } from "@heddle/proto/error";
+import { openAside } from "./aside.ts";
 import { type Disk, watchDisk } from "./disk.ts";
 import { FileTransfer } from "./file_transfer.ts";
 import type { Http } from "../net/http.ts";
@@ -48,6 +49,7 @@ export async function download(
   const signal = AbortSignal.any([options.signal, failed.signal]);
   const parts = files.map((file) => new PartFile(folder, file));
   try {
+    await openAside(folder, files.map(({ path }) => path));
     const open: PartFile[] = [];
     for (const part of parts) {
       const whole = await part.open();

@@ -91,6 +91,7 @@ export class FileTransfer {
     const { stallMs, pace, received } = this.#options;
     const part = this.#part;
     const checked = part.file.hash !== undefined;
+    part.begin();
     using file = await Deno.open(part.part, { write: true });
     await file.seek(start, Deno.SeekMode.Start);
     let at = start;
@@ -128,6 +129,7 @@ export class FileTransfer {
     const { stallMs, pace, received, forgot } = this.#options;
     const part = this.#part;
     let at = 0;
+    part.begin();
     const file = await Deno.open(part.part, { write: true, truncate: true });
     try {
       await readBody(response, {

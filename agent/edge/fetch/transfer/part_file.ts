@@ -1,11 +1,11 @@
 /**
- * A file on its way: `NAME.part` with the bytes, in their places, and `NAME.journal` with what was
- * written. The first line of the journal says which file it is of, so that another one's bytes are
- * never taken for it.
+ * A file on its way, aside from where it will be: its part with the bytes, in their places, and its
+ * journal with what was written. The first line of the journal says which file it is of, so that
+ * another one's bytes are never taken for it. A small file has no journal: it comes again.
  */
 import { createHash } from "node:crypto";
-import { dirname, join } from "node:path";
-import { readTextIfExists } from "@heddle/common/atomic_file";
+import { join } from "node:path";
+import { readTextIfExists, writeFileAtomic } from "@heddle/common/atomic_file";
 import {
   type Interval,
   type Intervals,
@@ -15,24 +15,35 @@ import {
   sizeOf,
 } from "../../../core/weights/intervals.ts";
 import type { RemoteFile } from "../remote/remote_file.ts";
+import { asidePath } from "./aside.ts";
 
 const FILE_MODE = 0o640;
-const FOLDER_MODE = 0o750;
 const HASH_BUFFER_BYTES = 1024 ** 2;
+/** To fetch so much again costs no more than to note it, and a repository may have thousands. */
+const SMALL_BYTES = 64 * 1024;
 
 export class PartFile {
   readonly file: RemoteFile;
   /** Undefined while the server has not said. */
   #size: number | undefined;
   readonly #path: string;
+  readonly #journalPath: string;
+  /** Where bytes are written to until the file is whole. */
+  readonly part: string;
+  readonly #small: boolean;
+  /** The part is there, and its bytes are of this file. */
+  #begun = false;
   #had: Intervals = [];
   #journal: Deno.FsFile | undefined;
 
-  /** `folder` is where the whole file will be. */
+  /** `folder` is where the whole file will be; `openAside` has been there. */
   constructor(folder: string, file: RemoteFile) {
     this.file = file;
     this.#size = file.size;
+    this.#small = file.size !== undefined && file.size <= SMALL_BYTES;
     this.#path = join(folder, file.path);
+    this.part = asidePath(folder, file.path, ".part");
+    this.#journalPath = asidePath(folder, file.path, ".journal");
   }
 
   get size(): number | undefined {
@@ -47,15 +58,10 @@ export class PartFile {
     return sizeOf(this.#had);
   }
 
-  /** Where bytes are written to until the file is whole. */
-  get part(): string {
-    return `${this.#path}.part`;
-  }
-
   /** Takes up what an earlier run left. True when the file is whole already. */
   async open(): Promise<boolean> {
-    await Deno.mkdir(dirname(this.#path), { recursive: true, mode: FOLDER_MODE });
     if (await this.#isWhole()) return true;
+    if (this.#small) return false;
     const text = await readTextIfExists(this.#journalPath) ?? "";
     const [head = "", ...lines] = text.split(/(?<=\n)/);
     const kept = head === this.#head() && this.#size !== undefined && await exists(this.part);
@@ -63,10 +69,24 @@ export class PartFile {
       await this.restart();
       return false;
     }
+    this.#begun = true;
     this.#had = readJournal(lines.join(""), this.#size ?? 0);
     // A line that a crash cut short must not grow into one that was never meant.
     await this.#writeJournal(this.#had.map(journalLine).join(""));
     return false;
+  }
+
+  /** Bytes can be written to the part from now on. */
+  begin(): void {
+    if (this.#begun) return;
+    const part = Deno.openSync(this.part, {
+      write: true,
+      create: true,
+      truncate: true,
+      mode: FILE_MODE,
+    });
+    part.close();
+    this.#begun = true;
   }
 
   /** The server has sent all of it, and did not say before how much that is. */
@@ -77,20 +97,16 @@ export class PartFile {
   /** Nothing that was written counts any more. */
   async restart(): Promise<void> {
     this.#had = [];
-    const part = await Deno.open(this.part, {
-      write: true,
-      create: true,
-      truncate: true,
-      mode: FILE_MODE,
-    });
-    part.close();
-    await this.#writeJournal("");
+    this.#begun = false;
+    this.begin();
+    if (!this.#small) await this.#writeJournal("");
   }
 
   /** Bytes of this interval are in the part now. */
   note(interval: Interval): void {
     if (interval.end <= interval.start) return;
     this.#had = merged([...this.#had, interval]);
+    if (this.#small) return;
     // Only of files that are being written: a repository may have thousands.
     this.#journal ??= Deno.openSync(this.#journalPath, { append: true });
     const bytes = new TextEncoder().encode(journalLine(interval));
@@ -116,6 +132,7 @@ export class PartFile {
 
   /** Size of the part on the disk. */
   async sizeOnDisk(): Promise<number> {
+    this.begin();
     return (await Deno.stat(this.part)).size;
   }
 
@@ -125,16 +142,12 @@ export class PartFile {
     await part.syncData();
     this.close();
     await Deno.rename(this.part, this.#path);
-    await Deno.remove(this.#journalPath);
+    if (!this.#small) await Deno.remove(this.#journalPath);
   }
 
   close(): void {
     this.#journal?.close();
     this.#journal = undefined;
-  }
-
-  get #journalPath(): string {
-    return `${this.#path}.journal`;
   }
 
   // What was renamed was checked before.
@@ -157,8 +170,8 @@ export class PartFile {
 
   async #writeJournal(lines: string): Promise<void> {
     this.close();
-    const text = new TextEncoder().encode(this.#head() + lines);
-    await Deno.writeFile(this.#journalPath, text, { mode: FILE_MODE });
+    // A crash meanwhile must not cost what was noted before.
+    await writeFileAtomic(this.#journalPath, this.#head() + lines, { mode: FILE_MODE });
   }
 }
 
