@@ -2,6 +2,7 @@
  * A program's certificate over time: when it ends, and how it is renewed before that, over the
  * connection that the program has with control. The key stays; only what is said about it is new.
  */
+import { isDeepStrictEqual } from "node:util";
 import { createClient, type Transport } from "@connectrpc/connect";
 import { Gauge, type Registry } from "prom-client";
 import { errorText, HeddleError } from "@heddle/proto/error";
@@ -18,7 +19,7 @@ import {
   isIssuedFor,
   readCertificate,
 } from "./pki.ts";
-import { delay } from "./task.ts";
+import { delay, spawnTask } from "./task.ts";
 
 const log = logger("certificate");
 
@@ -92,6 +93,27 @@ export async function keepRenewed(
     }
     await delay(Math.min(Math.max(waitMs, LOOK_MS_MIN), LOOK_MS_MAX), signal);
   }
+}
+
+/**
+ * Calls `changed` when one of these files is another than before, until it is disposed of: what a
+ * listener shows is in memory, and nobody may have told it of the files that were put in their place.
+ */
+export async function watchFiles(
+  paths: readonly string[],
+  changed: () => Promise<void>,
+  everyMs: number = LOOK_MS_MAX,
+): Promise<Disposable> {
+  const look = () => Promise.all(paths.map((path) => Deno.readTextFile(path).catch(() => "")));
+  let before = await look();
+  const timer = setInterval(() => {
+    spawnTask("certificate", async () => {
+      const last = before;
+      before = await look();
+      if (!isDeepStrictEqual(last, before)) await changed();
+    });
+  }, everyMs);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 function untilNextLook(facts: CertificateFacts, now: number): number {

@@ -12,7 +12,7 @@ import {
   readCertificate,
   signRequest,
 } from "./pki.ts";
-import { measureExpiry, renewalDueAt, renewIfDue } from "./renewal.ts";
+import { measureExpiry, renewalDueAt, renewIfDue, watchFiles } from "./renewal.ts";
 
 const DAY_MS = 86_400_000;
 const now = Date.now();
@@ -127,4 +127,32 @@ Deno.test("measureExpiry() tells the end of what lies in the file now, and 0 for
   await Deno.writeTextFile(here.files.certificate_file, "garbage");
   equal(await value(), "0");
   match(await registry.metrics(), /# TYPE heddle_certificate_expiry_timestamp_seconds gauge/);
+});
+
+Deno.test("watchFiles() tells each time that a file is another, also one that comes and goes", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const paths = ["cert.pem", "key.pem"].map((name) => `${folder}/${name}`);
+    await Deno.writeTextFile(paths[0] ?? "", "one");
+    let told = Promise.withResolvers<void>();
+    let times = 0;
+    const changed = () => {
+      times++;
+      told.resolve();
+      return Promise.resolve();
+    };
+    using _watching = await watchFiles(paths, changed, 1);
+    const changes: readonly (() => Promise<void>)[] = [
+      () => Deno.writeTextFile(`${paths[1]}`, "key"),
+      () => Deno.rename(`${paths[1]}`, `${paths[0]}`),
+    ];
+    for (const [index, change] of changes.entries()) {
+      await change();
+      await told.promise;
+      told = Promise.withResolvers();
+      ok(times > index);
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });

@@ -6,7 +6,7 @@ import { logger } from "@heddle/common/log";
 import { startMetrics } from "@heddle/common/metrics";
 import { startMetricsServer } from "@heddle/common/metrics_server";
 import { readTlsFiles } from "@heddle/common/mtls_files";
-import { measureExpiry } from "@heddle/common/renewal";
+import { measureExpiry, watchFiles } from "@heddle/common/renewal";
 import { spawnTask } from "@heddle/common/task";
 import { errorText, HeddleError } from "@heddle/proto/error";
 import type { Settings } from "./config.ts";
@@ -60,8 +60,6 @@ export async function startControl(settings: Settings): Promise<Control> {
   if (settings.tls !== undefined) measureExpiry(metrics.registry, settings.tls);
   let stopping = false;
   let wanted = settings.engines;
-  const stopped = () =>
-    new HeddleError("unavailable", "Control stops; it or another one is back soon");
   const seat: Seat = new Seat({
     settings,
     engines: () => wanted,
@@ -93,13 +91,14 @@ export async function startControl(settings: Settings): Promise<Control> {
   stack.defer(() => listeners.close());
   stack.defer(() => {
     stopping = true;
-    return seat.stop(stopped());
+    return seat.stop(stopsNow());
   });
   // First of all: pages keep what they show, and are not told that there is nothing.
   stack.defer(() => listeners.console.close());
   await seat.open();
   await denied.read();
   stack.use(following(denied));
+  stack.use(await watchCertificate(settings, listeners));
   const running = stack.move();
   return {
     agents: listeners.agents.address,
@@ -133,6 +132,14 @@ function following(denied: DenyList): AsyncDisposable {
       await follows;
     },
   };
+}
+
+function watchCertificate(settings: Settings, listeners: Listeners): Promise<Disposable> {
+  return watchFiles(Object.values(settings.tls ?? {}), () => reloadTls(settings, listeners));
+}
+
+function stopsNow(): HeddleError {
+  return new HeddleError("unavailable", "Control stops; it or another one is back soon");
 }
 
 async function openStore({ postgres, stateDirectory }: Settings): Promise<Store> {

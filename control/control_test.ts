@@ -171,7 +171,9 @@ Deno.test("control keeps a cordon, and who said so, over a restart", async () =>
   await agent.expect("registered");
   await (await site.operator()).cordon({ node: "n1", reason: "fan" });
   await site.stop();
-  await rejects(agent.next());
+  await rejects(async () => {
+    for (;;) await agent.next();
+  });
   await site.start();
   const { nodes } = await (await site.operator()).listNodes({});
   deepEqual(

@@ -5,6 +5,7 @@ import { type Address, formatAddress, isLoopback } from "@heddle/common/address"
 import type { DenyListCopy } from "@heddle/common/deny_list";
 import { HeddleError } from "@heddle/proto/error";
 import { logger } from "@heddle/common/log";
+import { watchFiles } from "@heddle/common/renewal";
 import type { Hash64 } from "./core/affinity/blocks.ts";
 import type { Settings } from "./settings/settings.ts";
 import type { UsageRecord } from "./core/request/usage_record.ts";
@@ -88,6 +89,13 @@ export async function startRouter(
     await end(core);
     throw error;
   }
+  const { tls } = settings;
+  const readCertificate = async () => {
+    if (tls === undefined) return;
+    await again("the certificate", async () => listener.reload(await readServerTls(tls)));
+  };
+  const files = tls === undefined ? [] : [tls.certificate_file, tls.key_file];
+  const watching = await watchFiles(files, readCertificate);
   return {
     address: listener.address,
     notReady,
@@ -95,11 +103,10 @@ export async function startRouter(
       await again("the keys", async () => {
         keyring = await loadKeyring(settings, tenancy);
       });
-      const { tls } = settings;
-      if (tls === undefined) return;
-      await again("the certificate", async () => listener.reload(await readServerTls(tls)));
+      await readCertificate();
     },
     async stop() {
+      watching[Symbol.dispose]();
       stopping = true;
       queue.stopHolding();
       await listener.close(settings.shutdownMs, hooks.hotMs);
