@@ -50,9 +50,10 @@ import { listRouters } from "./commands/routers.ts";
 import { status } from "./commands/status.ts";
 import { TENANCY_ROUTES } from "./commands/tenancy/routes.ts";
 import { version } from "./commands/version.ts";
-import { prefetchWeights, removeWeights } from "./commands/weights/change.ts";
 import { inspectModel } from "./commands/weights/inspect.ts";
 import { listWeights } from "./commands/weights/list.ts";
+import { prefetchWeights } from "./commands/weights/prefetch.ts";
+import { removeWeights } from "./commands/weights/remove.ts";
 
 const root = buildRouteMap({
   docs: { brief: "Heddle's command line: see and steer what the fleet serves" },

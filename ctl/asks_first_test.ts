@@ -11,7 +11,6 @@ const ASKING: readonly (readonly [string, RegExp])[] = [
   ["nodes forget n", /^Forget node n\?/],
   ["replicas restart r", /^Replace replica r\?/],
   ["replicas stop r", /^Stop replica r\?/],
-  ["weights remove n f", /^Remove f on n\?/],
   ["ca strike agent/n", /^Strike agent\/n\?/],
 ];
 

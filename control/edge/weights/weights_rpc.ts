@@ -111,7 +111,9 @@ async function prefetch({ world, requests }: WeightsRpcOptions, model: Model, gi
     ? given.map((name) => demandConnected(now, "prefetch weights", name))
     : [...now.nodes.values()].filter((node) => couldRun(node, model)).sort(byName);
   if (nodes.length === 0) {
-    const text = `Cannot prefetch ${model.name}: no connected node could run a profile of it`;
+    const text =
+      `Cannot prefetch ${model.name}: no connected node could run a profile of it; why: ` +
+      `heddle explain ${model.name}. Nodes that are named (--nodes) fetch it all the same`;
     throw new HeddleError("failed_precondition", text);
   }
   const value = { ...want, include: [...want.include], exclude: [...want.exclude] };

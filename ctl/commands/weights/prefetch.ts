@@ -1,15 +1,8 @@
-/** `ctl weights prefetch` and `ctl weights remove`. */
+/** `ctl weights prefetch`: fetching before a replica needs it. */
 import { buildCommand } from "@stricli/core";
-import { confirm, sayWait } from "../../io.ts";
-import {
-  COMMON_FLAGS,
-  type CommonFlags,
-  type CtlContext,
-  type SureFlags,
-  YES_FLAG,
-} from "../../command.ts";
+import { sayWait } from "../../io.ts";
+import { COMMON_FLAGS, type CommonFlags, type CtlContext } from "../../command.ts";
 import { callWeights, SLOW_CALL_MS } from "./client.ts";
-import { formatBytes } from "./quantity.ts";
 
 interface PrefetchFlags extends CommonFlags {
   readonly nodes?: string;
@@ -54,33 +47,5 @@ export const prefetchWeights = buildCommand({
     if (refused.length < answer.nodes.length) {
       this.io.out("See how far they are with: heddle weights\n");
     }
-  },
-});
-
-export const removeWeights = buildCommand({
-  docs: {
-    brief: "Remove what Heddle fetched on a node",
-    fullDescription:
-      "FOLDER is as `heddle weights list -o wide` shows it. Only what Heddle itself " +
-      "fetched is removed, and not while a shard uses it; a fetch that is under way is ended first.",
-  },
-  parameters: {
-    flags: { ...COMMON_FLAGS, ...YES_FLAG },
-    positional: {
-      kind: "tuple",
-      parameters: [
-        { parse: String, brief: "Name of the node", placeholder: "node" },
-        { parse: String, brief: "Name of the folder", placeholder: "folder" },
-      ],
-    },
-  },
-  async func(this: CtlContext, flags: SureFlags, node: string, folder: string) {
-    await confirm(this, flags, `Remove ${folder} on ${node}? Fetching it again takes time.`);
-    const { freedBytes } = await callWeights(
-      this,
-      flags,
-      (client) => client.removeWeights({ node, folder }, { timeoutMs: SLOW_CALL_MS }),
-    );
-    this.io.out(`Removed ${folder} on ${node}: ${formatBytes(freedBytes)} freed\n`);
   },
 });
