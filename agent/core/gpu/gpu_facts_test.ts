@@ -9,6 +9,7 @@ import { surveyGpus } from "./gpu_facts.ts";
 import type { Answer, GpuReadings, GpuRows } from "./readings.ts";
 
 const NOT_ASKED = { kind: "not_asked" } as const;
+const NO_TOOL = { nvidiaSmi: undefined, identity: NOT_ASKED } as const;
 
 /** An answer of nvidia-smi for one group of fields. */
 function answer(group: FieldGroup, stdout: string, code = 0): Answer<GpuRows> {
@@ -449,25 +450,20 @@ const CASES: readonly (readonly [string, Partial<GpuReadings>, string[], string[
   ],
   [
     "no nvidia-smi and no GPU",
-    {
-      nvidiaSmi: undefined,
-      identity: NOT_ASKED,
-      pci: { kind: "read", gpus: [], rdmaCapable: [] },
-    },
+    { ...NO_TOOL, pci: { kind: "read", gpus: [], rdmaCapable: [] } },
     [],
     [],
   ],
   [
     "no nvidia-smi and a bus that cannot be read",
-    { nvidiaSmi: undefined, identity: NOT_ASKED, pci: { kind: "missing" } },
+    { ...NO_TOOL, pci: { kind: "missing" } },
     [],
     ["nvidia_smi_missing"],
   ],
   [
     "no nvidia-smi and a GPU on the bus",
     {
-      nvidiaSmi: undefined,
-      identity: NOT_ASKED,
+      ...NO_TOOL,
       pci: {
         kind: "read",
         gpus: [{ address: "0000:18:00", pciClass: "0x030000", numaNode: 0, driver: "nouveau" }],
