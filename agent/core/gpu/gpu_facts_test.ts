@@ -9,6 +9,7 @@ import { surveyGpus } from "./gpu_facts.ts";
 import type { Answer, GpuReadings, GpuRows } from "./readings.ts";
 
 const NOT_ASKED = { kind: "not_asked" } as const;
+const ON_BUS = { address: "0000:18:00", pciClass: "0x030000", numaNode: 0, driver: "nouveau" };
 const NO_TOOL = { nvidiaSmi: undefined, identity: NOT_ASKED } as const;
 
 /** An answer of nvidia-smi for one group of fields. */
@@ -462,14 +463,7 @@ const CASES: readonly (readonly [string, Partial<GpuReadings>, string[], string[
   ],
   [
     "no nvidia-smi and a GPU on the bus",
-    {
-      ...NO_TOOL,
-      pci: {
-        kind: "read",
-        gpus: [{ address: "0000:18:00", pciClass: "0x030000", numaNode: 0, driver: "nouveau" }],
-        rdmaCapable: [],
-      },
-    },
+    { ...NO_TOOL, pci: { kind: "read", gpus: [ON_BUS], rdmaCapable: [] } },
     [],
     ["driver_missing"],
   ],
