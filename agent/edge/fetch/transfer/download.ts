@@ -131,6 +131,8 @@ class Download {
     const all = parts.map((part) => this.#of(part));
     for (;;) {
       this.#signal.throwIfAborted();
+      // There may be thousands, and they end about in their order.
+      while (all[0]?.state === "done") all.shift();
       const open = all.find(({ state, todo, busy }) =>
         state === "ranges" && (todo.length > 0 || busy === 0)
       );
@@ -139,7 +141,7 @@ class Download {
         if (range === undefined) await this.#check(open);
         else await this.#range(open, range);
         this.#changed();
-      } else if (all.every(({ state }) => state === "done")) {
+      } else if (all.length === 0) {
         return;
       } else {
         await this.#change.promise;
@@ -207,22 +209,19 @@ class Download {
     }
     open.state = "checking";
     const { hash, path } = part.file;
-    const sizeOnDisk = await part.sizeOnDisk();
     progress.verifying(true);
-    const got = hash === undefined
-      ? undefined
-      : await part.hash(this.#signal, (bytes) => progress.checked(bytes));
+    const found = await part.check(this.#signal, (bytes) => progress.checked(bytes));
     progress.verifying(false);
-    if (sizeOnDisk === part.size && got === hash?.hex) {
+    if (found.right) {
       await part.finish();
       open.state = "done";
       progress.fileDone();
       return;
     }
     open.corrupt++;
-    const what = sizeOnDisk === part.size
-      ? `its hash is ${got}, and ${hash?.hex} was promised`
-      : `it has ${sizeOnDisk} bytes, and ${part.size} were promised`;
+    const what = found.size === part.size
+      ? `its hash is ${found.hash}, and ${hash?.hex} was promised`
+      : `it has ${found.size} bytes, and ${part.size} were promised`;
     if (open.corrupt >= CORRUPT_TRIES) {
       await part.restart();
       throw new WeightsError(

@@ -91,9 +91,8 @@ export class FileTransfer {
     const { stallMs, pace, received } = this.#options;
     const part = this.#part;
     const checked = part.file.hash !== undefined;
-    part.begin();
-    using file = await Deno.open(part.part, { write: true });
-    await file.seek(start, Deno.SeekMode.Start);
+    using file = await part.writer();
+    if (start > 0) await file.seek(start, Deno.SeekMode.Start);
     let at = start;
     let notedAt = start;
     let dueAt = performance.now() + NOTE_MS;
@@ -129,9 +128,9 @@ export class FileTransfer {
     const { stallMs, pace, received, forgot } = this.#options;
     const part = this.#part;
     let at = 0;
-    part.begin();
-    const file = await Deno.open(part.part, { write: true, truncate: true });
+    const file = await part.writer();
     try {
+      await file.truncate();
       await readBody(response, {
         stallMs,
         signal,

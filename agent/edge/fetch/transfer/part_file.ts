@@ -14,13 +14,22 @@ import {
   readJournal,
   sizeOf,
 } from "../../../core/weights/intervals.ts";
-import type { RemoteFile } from "../remote/remote_file.ts";
+import type { FileHash, RemoteFile } from "../remote/remote_file.ts";
 import { asidePath } from "./aside.ts";
 
 const FILE_MODE = 0o640;
 const HASH_BUFFER_BYTES = 1024 ** 2;
 /** To fetch so much again costs no more than to note it, and a repository may have thousands. */
 const SMALL_BYTES = 64 * 1024;
+
+/** What was read back. */
+export interface OnDisk {
+  readonly size: number;
+  /** In the form of the one that was promised; undefined: none was. */
+  readonly hash: string | undefined;
+  /** It is what was promised. */
+  readonly right: boolean;
+}
 
 export class PartFile {
   readonly file: RemoteFile;
@@ -31,8 +40,8 @@ export class PartFile {
   /** Where bytes are written to until the file is whole. */
   readonly part: string;
   readonly #small: boolean;
-  /** The part is there, and its bytes are of this file. */
-  #begun = false;
+  /** Settles when the part is there, and its bytes are of this file. */
+  #begun: Promise<unknown> | undefined;
   #had: Intervals = [];
   #journal: Deno.FsFile | undefined;
 
@@ -69,24 +78,28 @@ export class PartFile {
       await this.restart();
       return false;
     }
-    this.#begun = true;
+    this.#begun = Promise.resolve();
     this.#had = readJournal(lines.join(""), this.#size ?? 0);
     // A line that a crash cut short must not grow into one that was never meant.
     await this.#writeJournal(this.#had.map(journalLine).join(""));
     return false;
   }
 
-  /** Bytes can be written to the part from now on. */
-  begin(): void {
-    if (this.#begun) return;
-    const part = Deno.openSync(this.part, {
-      write: true,
-      create: true,
-      truncate: true,
-      mode: FILE_MODE,
-    });
-    part.close();
-    this.#begun = true;
+  /** The part, to be written to. The first time it is made, and empty. */
+  async writer(): Promise<Deno.FsFile> {
+    if (this.#begun === undefined) {
+      const first = Deno.open(this.part, {
+        write: true,
+        create: true,
+        truncate: true,
+        mode: FILE_MODE,
+      });
+      this.#begun = first;
+      return await first;
+    }
+    // Nobody writes before it is empty.
+    await this.#begun;
+    return await Deno.open(this.part, { write: true });
   }
 
   /** The server has sent all of it, and did not say before how much that is. */
@@ -97,8 +110,8 @@ export class PartFile {
   /** Nothing that was written counts any more. */
   async restart(): Promise<void> {
     this.#had = [];
-    this.#begun = false;
-    this.begin();
+    this.#begun = undefined;
+    (await this.writer()).close();
     if (!this.#small) await this.#writeJournal("");
   }
 
@@ -113,33 +126,23 @@ export class PartFile {
     for (let rest = bytes; rest.length > 0;) rest = rest.subarray(this.#journal.writeSync(rest));
   }
 
-  /** Hash of the bytes as they lie on the disk, in the form of `file.hash`. */
-  async hash(signal: AbortSignal, read: (bytes: number) => void): Promise<string> {
-    const { algorithm } = this.file.hash ?? { algorithm: "sha256" };
-    using file = await Deno.open(this.part);
+  /** Reads the part back from the disk: once it is what was promised, it is there for good. */
+  async check(signal: AbortSignal, read: (bytes: number) => void): Promise<OnDisk> {
+    // Of an empty file nothing has come.
+    if (this.#begun === undefined) (await this.writer()).close();
+    using file = await Deno.open(this.part, { read: true, write: true });
     const { size } = await file.stat();
-    const hash = createHash(algorithm === "git" ? "sha1" : "sha256");
-    // As git names a file's content.
-    if (algorithm === "git") hash.update(`blob ${size}\0`);
-    const buffer = new Uint8Array(HASH_BUFFER_BYTES);
-    for (let count = await file.read(buffer); count !== null; count = await file.read(buffer)) {
-      signal.throwIfAborted();
-      hash.update(buffer.subarray(0, count));
-      read(count);
-    }
-    return hash.digest("hex");
+    const promised = this.file.hash;
+    const hash = promised === undefined
+      ? undefined
+      : await hashOf(file, { size, algorithm: promised.algorithm, signal, read });
+    const right = size === this.#size && hash === promised?.hex;
+    if (right) await file.syncData();
+    return { size, hash, right };
   }
 
-  /** Size of the part on the disk. */
-  async sizeOnDisk(): Promise<number> {
-    this.begin();
-    return (await Deno.stat(this.part)).size;
-  }
-
-  /** It was checked: from now on it is the file. */
+  /** `check` found it right: from now on it is the file. */
   async finish(): Promise<void> {
-    using part = await Deno.open(this.part, { write: true });
-    await part.syncData();
     this.close();
     await Deno.rename(this.part, this.#path);
     if (!this.#small) await Deno.remove(this.#journalPath);
@@ -173,6 +176,27 @@ export class PartFile {
     // A crash meanwhile must not cost what was noted before.
     await writeFileAtomic(this.#journalPath, this.#head() + lines, { mode: FILE_MODE });
   }
+}
+
+async function hashOf(
+  file: Deno.FsFile,
+  { size, algorithm, signal, read }: {
+    readonly size: number;
+    readonly algorithm: FileHash["algorithm"];
+    readonly signal: AbortSignal;
+    readonly read: (bytes: number) => void;
+  },
+): Promise<string> {
+  const hash = createHash(algorithm === "git" ? "sha1" : "sha256");
+  // As git names a file's content.
+  if (algorithm === "git") hash.update(`blob ${size}\0`);
+  const buffer = new Uint8Array(Math.min(size + 1, HASH_BUFFER_BYTES));
+  for (let count = await file.read(buffer); count !== null; count = await file.read(buffer)) {
+    signal.throwIfAborted();
+    hash.update(buffer.subarray(0, count));
+    read(count);
+  }
+  return hash.digest("hex");
 }
 
 async function exists(path: string): Promise<boolean> {
