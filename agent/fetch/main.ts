@@ -14,6 +14,7 @@ import {
 import { WeightsError } from "../core/weights/failure.ts";
 import { fetchWeights } from "../edge/fetch/fetch_weights.ts";
 import { inspectSource } from "../edge/fetch/inspect_source.ts";
+import { honourNoProxy } from "../edge/fetch/net/proxies.ts";
 import { Progress } from "../edge/fetch/progress.ts";
 import { emptyTrash, removeWeights } from "../edge/fetch/remove_weights.ts";
 
@@ -37,6 +38,7 @@ async function main(
     throw new HeddleError("invalid_input", `Cannot fetch: there is no request in ${REQUEST}`);
   }
   const request = read(text);
+  honourNoProxy();
   using progress = new Progress(say);
   let last: FetchReport;
   try {

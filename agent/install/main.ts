@@ -10,6 +10,7 @@ import {
   type InstallReport,
   type InstallRequest,
 } from "../core/install/install_documents.ts";
+import { honourNoProxy, proxyVariables } from "../edge/fetch/net/proxies.ts";
 import { clearLeftovers } from "../edge/install/clear_leftovers.ts";
 import { installArchive } from "../edge/install/install_archive.ts";
 import { installVenv } from "../edge/install/install_venv.ts";
@@ -17,15 +18,13 @@ import { removeEngine } from "../edge/install/remove_engine.ts";
 
 const REQUEST = "HEDDLE_INSTALL_REQUEST";
 const RETRY_MS = 1_000;
-/** What uv is told of this program's environment. */
-const PROXIES = ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "ALL_PROXY"]
-  .flatMap((name) => [name, name.toLowerCase()]);
 
 await runProgram({
   name: "heddle-install",
   purpose: `installs an engine; the agent starts it, with its request in ${REQUEST}`,
   checkConfig: async (file) => read(await Deno.readTextFile(file)),
   run: async (flags, stop) => {
+    honourNoProxy();
     const text = flags.config === undefined
       ? Deno.env.get(REQUEST)
       : await Deno.readTextFile(flags.config);
@@ -48,20 +47,13 @@ async function obey(request: InstallRequest, stop: AbortSignal): Promise<Install
   try {
     if (request.verb === "remove") return await removeEngine(request);
     return request.releases === ""
-      ? await installVenv(request, { ...how, proxies: proxies() })
+      ? await installVenv(request, { ...how, proxies: proxyVariables() })
       : await installArchive(request, how);
   } catch (error) {
     return error instanceof InstallError
       ? { kind: "failed", reason: error.reason, message: error.message }
       : { kind: "failed", reason: "system_error", message: errorText(error) };
   }
-}
-
-function proxies(): Record<string, string> {
-  const found = PROXIES.map((name) => [name, Deno.env.get(name)] as const);
-  return Object.fromEntries(
-    found.flatMap(([name, value]) => value === undefined ? [] : [[name, value]]),
-  );
 }
 
 function read(text: string): InstallRequest {

@@ -167,31 +167,40 @@ Deno.test("listings name nothing that lies elsewhere", () => {
   deepEqual(namesInSums(`${"a".repeat(64)}  ./x/y\nnot a line\n`).map(({ path }) => path), ["x/y"]);
 });
 
-Deno.test("the real program goes through the proxy that its environment names", async () => {
-  await using hub = await fakeHub({ "m.gguf": GGUF });
-  await using proxy = await fakeProxy();
+/** The real program, with that environment. */
+async function programFetches(hub: string, env: Record<string, string>): Promise<void> {
   const into = join(await Deno.makeTempDir(), "heddle");
   try {
     const child = new Deno.Command(PROGRAM, {
       env: {
         HEDDLE_DENO: Deno.execPath(),
         HEDDLE_FETCH_INTO: into,
-        HEDDLE_FETCH_REQUEST: encodeRequest({
-          verb: "fetch",
-          source: "hf://org/name",
-          into,
-          hub: hub.url,
-        }),
-        HTTP_PROXY: proxy.url,
-        NO_PROXY: "",
+        HEDDLE_FETCH_REQUEST: encodeRequest({ verb: "fetch", source: "hf://org/name", into, hub }),
+        ...env,
       },
       stdin: "null",
     });
     const { stdout, stderr } = await child.output();
     const report = lastReport(new TextDecoder().decode(stdout));
     equal(report?.kind, "done", new TextDecoder().decode(stderr));
-    ok(proxy.asked.length >= hub.asked.length && hub.asked.length > 0, "all went through it");
   } finally {
     await Deno.remove(join(into, ".."), { recursive: true });
   }
+}
+
+Deno.test("the real program goes through the proxy that its environment names", async () => {
+  await using hub = await fakeHub({ "m.gguf": GGUF });
+  await using proxy = await fakeProxy();
+  await programFetches(hub.url, { HTTP_PROXY: proxy.url, NO_PROXY: "" });
+  ok(proxy.asked.length >= hub.asked.length && hub.asked.length > 0, "all went through it");
+});
+
+Deno.test("the real program takes no proxy where NO_PROXY excepts everybody", async () => {
+  await using hub = await fakeHub({ "m.gguf": GGUF });
+  await using proxy = await fakeProxy();
+  for (const [name, value] of [["NO_PROXY", "*"], ["no_proxy", "example.org, *"]] as const) {
+    await programFetches(hub.url, { HTTP_PROXY: proxy.url, http_proxy: proxy.url, [name]: value });
+  }
+  deepEqual(proxy.asked, []);
+  ok(hub.asked.length > 0);
 });
