@@ -180,11 +180,18 @@ function distrustOf(url: string, message: string): string | undefined {
   return what && `Cannot trust control at ${url}: ${what} (${message}). ${next}`;
 }
 
+/** The end of what is said of a certificate that was refused; doctor itself leaves it out. */
+export const SEE_DOCTOR = ". Which of these: heddle doctor";
+
 function explain(error: unknown, url: string): HeddleError {
   if (error instanceof HeddleError) return error;
   const { code, rawMessage } = ConnectError.from(error);
   const distrust = distrustOf(url, rawMessage);
   if (distrust !== undefined) return new HeddleError("unauthenticated", distrust, { cause: error });
+  if (code === Code.Unauthenticated && /^the certificate was refused/.test(rawMessage)) {
+    const text = `Control at ${url} did not let this heddle in: ${rawMessage}${SEE_DOCTOR}`;
+    return new HeddleError("unauthenticated", text, { cause: error });
+  }
   if (code === Code.Unavailable || code === Code.DeadlineExceeded || code === Code.Aborted) {
     return new HeddleError(
       "unavailable",

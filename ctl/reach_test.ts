@@ -63,8 +63,11 @@ Deno.test("a control that is there and not trusted is no control that does not r
   };
   const [own, foreign] = [await authority("lab"), await authority("prod")];
   await withFolder(async (folder) => {
-    const answer = async (hosts: readonly string[], caPem: string) => {
-      const [server, operator] = [await own.leaf("control", hosts), await own.leaf("operator", [])];
+    const answer = async (hosts: readonly string[], caPem: string, mine = own) => {
+      const [server, operator] = [
+        await own.leaf("control", hosts),
+        await mine.leaf("operator", []),
+      ];
       const files = { cert: operator.certificatePem, key: operator.keyPem, ca: caPem };
       for (const [name, pem] of Object.entries(files)) {
         await Deno.writeTextFile(`${folder}/${name}.pem`, pem);
@@ -96,6 +99,11 @@ Deno.test("a control that is there and not trusted is no control that does not r
     match(
       await answer(["10.0.0.1"], own.root.certificatePem),
       /^Cannot trust control at URL: its certificate is for other names \(.+\)\. Ask it by a name /,
+    );
+    // Whose certificate, and where it was shown, is said as well.
+    match(
+      await answer(["127.0.0.1"], own.root.certificatePem, foreign),
+      /^Control at URL did not let this heddle in: the certificate was refused .+: heddle doctor$/,
     );
   });
 });

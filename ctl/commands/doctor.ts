@@ -1,5 +1,7 @@
 /** `ctl doctor`: everything between this terminal and a served token, in order. */
+import { createClient, type Transport } from "@connectrpc/connect";
 import { buildCommand } from "@stricli/core";
+import { AdminService } from "@heddle/proto/gen/admin";
 import { formatDurationMs } from "@heddle/common/duration";
 import { readTlsFiles, type TlsMaterial } from "@heddle/common/mtls_files";
 import { VERSION } from "@heddle/common/version";
@@ -12,10 +14,11 @@ import {
   type FormFlags,
 } from "../command.ts";
 import { formatRecord, screenForm } from "../live/screen.ts";
-import { withTransport } from "../client.ts";
+import { CALL_TIMEOUT_MS, SEE_DOCTOR, withTransport } from "../client.ts";
 import { type Context, isWhole } from "../config.ts";
 import { checkCertificate } from "../doctor/certificate.ts";
 import { type Check, failed, ok, warning } from "../doctor/check.ts";
+import { checkClock, type Told } from "../doctor/clock.ts";
 import { checkEndpoint } from "../doctor/endpoint.ts";
 import { checkFleet } from "../doctor/fleet.ts";
 import { type Endpoint, ENDPOINT_FLAGS, type EndpointFlags, endpointOf } from "../endpoint.ts";
@@ -91,7 +94,10 @@ async function* examine(ctl: CtlContext, flags: DoctorFlags): AsyncGenerator<Che
 async function* checkControl(context: Context): AsyncGenerator<Check, Fleet | undefined> {
   const startedAt = performance.now();
   try {
-    const fleet = await withTransport(context, fetchFleet);
+    const [told, fleet] = await withTransport(
+      context,
+      async (transport) => [await timeOf(transport), await fetchFleet(transport)] as const,
+    );
     const { name, version } = fleet.version;
     const took = formatDurationMs(Math.round(performance.now() - startedAt));
     const detail = `${name || "control"} ${version} answered in ${took}`;
@@ -100,11 +106,23 @@ async function* checkControl(context: Context): AsyncGenerator<Check, Fleet | un
       `${detail}; this heddle is ${VERSION}`,
       "use the heddle of control's version",
     );
+    const clock = checkClock(told);
+    if (clock !== undefined) yield clock;
     return fleet;
   } catch (error) {
-    yield failed("control", errorText(error), nextOf(error));
+    yield failed("control", errorText(error).replace(SEE_DOCTOR, ""), nextOf(error));
     return undefined;
   }
+}
+
+async function timeOf(transport: Transport): Promise<Told> {
+  let said = "";
+  const askedAt = Date.now();
+  await createClient(AdminService, transport).getVersion({}, {
+    timeoutMs: CALL_TIMEOUT_MS,
+    onHeader: (headers) => said = headers.get("date") ?? "",
+  });
+  return { askedAt, answeredAt: Date.now(), saidAt: Date.parse(said) };
 }
 
 /** Who was refused, or trusts nobody, has reached something. */

@@ -33,6 +33,14 @@ export function checkCertificate(material: TlsMaterial, now: number): Check {
   const mixed = mixedUp(material, identity.cluster);
   if (mixed !== undefined) return failed(NAME, `${who}: ${mixed.detail}`, mixed.next);
   const left = `${who}, ${formatDurationMs(notAfter - now)} left`;
+  if (!isOfAuthority(material)) {
+    return warning(
+      NAME,
+      `${left}, and of no authority in ca_file, though of the same cluster's name: was the cluster ` +
+        "set up anew since?",
+      "take certificate_file, key_file and ca_file that were made together",
+    );
+  }
   return notAfter - now < SOON_MS ? warning(NAME, left, RENEW) : ok(NAME, left);
 }
 
@@ -59,6 +67,27 @@ function mixedUp(
     }`,
     next: "take certificate_file, key_file and ca_file of one cluster",
   };
+}
+
+/** Longest way from a certificate to what signed it; authorities here have two steps. */
+const CHAIN_MAX = 5;
+
+/** Whether it leads, over what lies beside it, to one in ca_file. What is no certificate says nothing. */
+function isOfAuthority({ cert, ca }: TlsMaterial): boolean {
+  try {
+    const read = (text: string) => (text.match(PEM) ?? []).map((each) => new X509Certificate(each));
+    const [trusted, [leaf, ...beside]] = [read(ca), read(cert)];
+    const signerOf = (one: X509Certificate, among: readonly X509Certificate[]) =>
+      among.find((each) => one.issuer === each.subject && one.verify(each.publicKey));
+    let at = leaf;
+    for (let steps = 0; at !== undefined && steps < CHAIN_MAX; steps++) {
+      if (signerOf(at, trusted) !== undefined) return true;
+      at = signerOf(at, beside);
+    }
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 function isKeyOf(key: string, cert: string): boolean {

@@ -14,6 +14,7 @@ import { formatCheck } from "../commands/doctor.ts";
 import type { Fleet } from "../status/fleet_status.ts";
 import { checkCertificate } from "./certificate.ts";
 import { type Check, failed, ok } from "./check.ts";
+import { checkClock } from "./clock.ts";
 import { checkEndpoint } from "./endpoint.ts";
 import { checkFleet } from "./fleet.ts";
 
@@ -29,7 +30,8 @@ async function certificateOf(role: "operator" | "router", validMs: number) {
     validMs,
     now: NOW,
   });
-  return { cert: leaf.certificatePem, key: leaf.keyPem, ca: root.certificatePem };
+  const cert = `${leaf.certificatePem}\n${issuing.certificatePem}`;
+  return { cert, key: leaf.keyPem, ca: root.certificatePem };
 }
 
 Deno.test("doctor: files that are good by themselves and not of one another", async () => {
@@ -44,6 +46,31 @@ Deno.test("doctor: files that are good by themselves and not of one another", as
   match(strange.detail, /it is of cluster lab, and ca_file is of cluster prod$/);
   const both = `${material.ca}\n${prod.certificatePem}`;
   equal(checkCertificate({ ...material, ca: both }, NOW).state, "ok");
+});
+
+Deno.test("doctor: a certificate of the cluster that had this name before", async () => {
+  const [old, anew] = [
+    await certificateOf("operator", 30 * DAY_MS),
+    await certificateOf("operator", 30 * DAY_MS),
+  ];
+  const left = checkCertificate({ ...old, ca: anew.ca }, NOW);
+  equal(left.state, "warning");
+  match(left.detail, /of no authority in ca_file.* set up anew since\?$/);
+  // While one authority takes the place of another, both are trusted.
+  equal(checkCertificate({ ...old, ca: `${anew.ca}\n${old.ca}` }, NOW).state, "ok");
+  equal(checkCertificate(old, NOW).state, "ok");
+});
+
+Deno.test("doctor: a clock that is ahead, behind, or not told", () => {
+  const at = (saidAt: number) => checkClock({ askedAt: NOW, answeredAt: NOW + 400, saidAt });
+  equal(at(NaN), undefined);
+  equal(at(NOW - 900)?.state, "ok");
+  equal(at(NOW + 900)?.state, "ok");
+  equal(at(NOW + 7_200_400)?.detail, "this machine's is 2h behind control's");
+  equal(at(NOW - 90_000)?.detail, "this machine's is 1m30s ahead of control's");
+  match(at(NOW - 90_000)?.next ?? "", /NTP/);
+  // An answer that took its time says nothing of the clock.
+  equal(checkClock({ askedAt: NOW, answeredAt: NOW + 60_000, saidAt: NOW + 30_000 })?.state, "ok");
 });
 
 Deno.test("doctor: a certificate that ended, ends soon, or is not an operator's", async () => {
