@@ -7,7 +7,7 @@ import {
 } from "@heddle/proto/gen/capacity";
 import { everyForm } from "../golden_fake.ts";
 import { capacityListing } from "./capacity_listing.ts";
-import { storedWords } from "./measurement_words.ts";
+import { doubtWords, storedWords } from "./measurement_words.ts";
 import { weightChanges, withWeights } from "./weights.ts";
 
 const MEASURED = {
@@ -194,6 +194,16 @@ Deno.test("storedWords() says what was stored and where it counts, and what is d
   match(
     stored({}, true),
     /^Not stored, because it is not stable and an earlier one is: .* by ann\)/,
+  );
+});
+
+Deno.test("doubtWords() names the profiles whose weights rest on what did not repeat", () => {
+  equal(doubtWords(capacity({ profiles: [FAST, { ...SLOW, measured: undefined }] })), "");
+  const measured = { ...MEASURED, unstable: true, spread: 0.234 };
+  equal(
+    doubtWords(capacity({ profiles: [FAST, { ...SLOW, measured }] })),
+    "Not stable: profile slow was measured 23 % apart. Measure it again while nothing else sends " +
+      "there: heddle bench demo --profile slow --shape chat\n",
   );
 });
 

@@ -1,5 +1,9 @@
 /** A measurement in words. */
-import type { Measurement, RecordMeasurementResponse } from "@heddle/proto/gen/capacity";
+import type {
+  Measurement,
+  ModelCapacity,
+  RecordMeasurementResponse,
+} from "@heddle/proto/gen/capacity";
 import { visible } from "../table.ts";
 import { formatTime } from "../time_text.ts";
 
@@ -41,4 +45,19 @@ export function storedWords({ measurement, kept }: RecordMeasurementResponse): s
     : "";
   return `Stored: one replica of ${visible(what)}. ${doubt}` +
     `What the fleet carries by it: ${seen}\n`;
+}
+
+/** What weights rest on that did not repeat, before they are set by it; empty where all did. */
+export function doubtWords({ model, shape, profiles }: ModelCapacity): string {
+  return profiles.flatMap(({ profile, measured }) =>
+    measured?.unstable !== true ? [] : [
+      visible(
+        `Not stable: profile ${profile} was measured ${
+          Math.round(100 * measured.spread)
+        } % apart. ` +
+          `Measure it again while nothing else sends there: heddle bench ${model} ` +
+          `--profile ${profile} --shape ${shape}`,
+      ) + "\n",
+    ]
+  ).join("");
 }

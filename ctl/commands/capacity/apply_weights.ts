@@ -1,6 +1,7 @@
 /** Sets the weights of a model's profiles by what was measured, through the catalog. */
 import { CapacityService, type ModelCapacity } from "@heddle/proto/gen/capacity";
 import { HeddleError } from "@heddle/proto/error";
+import { doubtWords } from "../../capacity/measurement_words.ts";
 import { weightChanges, withWeights } from "../../capacity/weights.ts";
 import { CALL_TIMEOUT_MS } from "../../client.ts";
 import { call, callService, type CtlContext, type SureFlags } from "../../command.ts";
@@ -43,6 +44,7 @@ export async function applyWeights(
   for (const { profile, from, to } of changes) {
     ctl.io.out(`${visible(model)} ${visible(profile)}: weight ${from} → ${to}\n`);
   }
+  ctl.io.out(doubtWords(capacity));
   await confirm(ctl, flags, "Apply the catalog with these weights? No engine is restarted.");
   await call(ctl, flags, async (client) => {
     const { text, file } = await client.getCatalog({ text: true }, { timeoutMs: CALL_TIMEOUT_MS });
