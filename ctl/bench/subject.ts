@@ -21,9 +21,14 @@ export interface Asked {
 export function subjectOf(replicas: readonly ReplicaView[], asked: Asked): Subject {
   const ready = replicas.filter(({ state }) => decodeReplicaState(state) === "ready")
     .toSorted((a, b) => a.replicaId < b.replicaId ? -1 : 1);
-  if (asked.replica !== undefined || asked.profile !== undefined) return oneOf(ready, asked);
+  const refuse = () => nothingReady({ ready, all: replicas }, asked);
+  if (asked.replica !== undefined || asked.profile !== undefined) {
+    const one = oneOf(ready, asked);
+    if (one === undefined) throw refuse();
+    return one;
+  }
   const [first] = ready;
-  if (first === undefined) throw nothingReady(ready, asked);
+  if (first === undefined) throw refuse();
   const profiles = [...new Set(ready.map(({ profile }) => profile))];
   const count = ready.length === 1 ? "its one replica" : `all ${ready.length} replicas`;
   return profiles.length > 1
@@ -41,12 +46,12 @@ export function subjectOf(replicas: readonly ReplicaView[], asked: Asked): Subje
     };
 }
 
-function oneOf(ready: readonly ReplicaView[], asked: Asked): Subject {
+function oneOf(ready: readonly ReplicaView[], asked: Asked): Subject | undefined {
   const found = ready.find(({ replicaId, profile }) =>
     (asked.replica === undefined || replicaId === asked.replica) &&
     (asked.profile === undefined || profile === asked.profile)
   );
-  if (found === undefined) throw nothingReady(ready, asked);
+  if (found === undefined) return undefined;
   const { replicaId, profile } = found;
   return {
     replicaIds: [replicaId],
@@ -55,13 +60,20 @@ function oneOf(ready: readonly ReplicaView[], asked: Asked): Subject {
   };
 }
 
-function nothingReady(ready: readonly ReplicaView[], { model, profile, replica }: Asked) {
+function nothingReady(
+  { ready, all }: { readonly ready: readonly ReplicaView[]; readonly all: readonly ReplicaView[] },
+  { model, profile, replica }: Asked,
+) {
   const what = [
     ...(replica === undefined ? [] : [` called "${replica}"`]),
     ...(profile === undefined ? [] : [` of profile "${profile}"`]),
   ].join("");
-  const have = ready.length === 0
-    ? "none is: see heddle replicas"
-    : `these are: ${ready.map((each) => `${each.replicaId} (${each.profile})`).join(", ")}`;
-  return new HeddleError("not_found", `No replica${what} of ${model} is ready; ${have}`);
+  const none = `No replica${what} of ${model} is ready`;
+  if (ready.length > 0) {
+    const these = ready.map((each) => `${each.replicaId} (${each.profile})`).join(", ");
+    return new HeddleError("not_found", `${none}; these are: ${these}`);
+  }
+  const there = all.map(({ replicaId, state }) => `${replicaId} is ${decodeReplicaState(state)}`);
+  const have = there.length === 0 ? "it has none" : there.join(", ");
+  return new HeddleError("not_found", `${none}: ${have}. Why: heddle explain ${model}`);
 }

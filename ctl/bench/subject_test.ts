@@ -40,5 +40,12 @@ Deno.test("subjectOf() says what is ready when nothing of what was asked for is"
     /called "a" of m is ready; these are: b \(p\)/,
   );
   throws(() => subjectOf(all, asked({ profile: "q", replica: "b" })), /"b" of profile "q" of m/);
-  throws(() => subjectOf([], asked()), /No replica of m is ready; none is/);
+  throws(
+    () => subjectOf([], asked()),
+    /^HeddleError: No replica of m is ready: it has none\. Why: heddle explain m$/,
+  );
+  throws(
+    () => subjectOf(all.slice(1), asked({ profile: "p" })),
+    /^HeddleError: No replica of profile "p" of m is ready: a is draining\. Why: heddle explain m$/,
+  );
 });
