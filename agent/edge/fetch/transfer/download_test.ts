@@ -1,4 +1,5 @@
 import { equal, match, ok, rejects } from "node:assert/strict";
+import { join } from "node:path";
 import {
   decodeRequest,
   encodeRequest,
@@ -99,4 +100,47 @@ Deno.test("download() holds all its connections together to the bandwidth that w
   equal(fetched?.size, SIZE);
   // 3 s, of which a tenth of a second is run ahead; parts of it need not come out even.
   ok(Math.abs(now - 2_900) < 1e-6, String(now));
+});
+
+Deno.test("download() fetches small files side by side, over no more connections than it may", async () => {
+  const CONNECTIONS = 3;
+  let [inFlight, most] = [0, 0];
+  const full = Promise.withResolvers<void>();
+  await using server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async () => {
+    most = Math.max(most, ++inFlight);
+    if (inFlight === CONNECTIONS) full.resolve();
+    // Nobody is answered before so many wait: one after the other none would ever be.
+    await full.promise;
+    inFlight--;
+    return new Response("{}", {
+      status: 206,
+      headers: { "content-range": "bytes 0-1/2" },
+    });
+  });
+  const folder = await Deno.makeTempDir();
+  using http = new Http({ token: undefined, tokenOrigin: "", caCerts: [], headMs: 10_000 });
+  using progress = new Progress(() => {});
+  const files = Array.from({ length: 40 }, (_, index) => ({
+    path: `${index % 4}/${index}.json`,
+    url: `http://127.0.0.1:${server.addr.port}/${index}`,
+    size: 2,
+    hash: undefined,
+    identity: "one",
+  }));
+  try {
+    const request = { verb: "fetch", source: "", into: folder, connections: CONNECTIONS } as const;
+    const fetched = await download(files, {
+      request: decodeRequest(encodeRequest({ ...request, tries: 1, reserve_bytes: 0 })),
+      folder,
+      http,
+      progress,
+      signal: new AbortController().signal,
+    });
+    equal(fetched.length, files.length);
+    equal(most, CONNECTIONS);
+    for (const { path } of files) equal(await Deno.readTextFile(join(folder, path)), "{}");
+  } finally {
+    full.resolve();
+    await Deno.remove(folder, { recursive: true });
+  }
 });
