@@ -38,7 +38,7 @@ async function main(
     throw new HeddleError("invalid_input", `Cannot fetch: there is no request in ${REQUEST}`);
   }
   const request = read(text);
-  honourNoProxy();
+  honourNoProxy(Deno.env);
   using progress = new Progress(say);
   let last: FetchReport;
   try {

@@ -24,7 +24,7 @@ await runProgram({
   purpose: `installs an engine; the agent starts it, with its request in ${REQUEST}`,
   checkConfig: async (file) => read(await Deno.readTextFile(file)),
   run: async (flags, stop) => {
-    honourNoProxy();
+    honourNoProxy(Deno.env);
     const text = flags.config === undefined
       ? Deno.env.get(REQUEST)
       : await Deno.readTextFile(flags.config);
@@ -47,7 +47,7 @@ async function obey(request: InstallRequest, stop: AbortSignal): Promise<Install
   try {
     if (request.verb === "remove") return await removeEngine(request);
     return request.releases === ""
-      ? await installVenv(request, { ...how, proxies: proxyVariables() })
+      ? await installVenv(request, { ...how, proxies: proxyVariables(Deno.env) })
       : await installArchive(request, how);
   } catch (error) {
     return error instanceof InstallError

@@ -164,10 +164,16 @@ Deno.test({
   },
 });
 
-/** Whether uv finds a package where it looks by itself; it writes nothing but its cache. */
+/** Whether uv finds a package where it looks by itself. */
 function reachesIndex(uv: string): boolean {
-  const args = ["pip", "install", "--dry-run", "--target", Deno.cwd(), "idna==3.10"];
-  return new Deno.Command("timeout", { args: ["30", uv, ...args] }).outputSync().success;
+  // Also a dry run leaves a lock there.
+  const target = Deno.makeTempDirSync();
+  try {
+    const args = ["pip", "install", "--dry-run", "--target", target, "idna==3.10"];
+    return new Deno.Command("timeout", { args: ["30", uv, ...args] }).outputSync().success;
+  } finally {
+    Deno.removeSync(target, { recursive: true });
+  }
 }
 
 /** The package of llama.cpp, without what takes minutes: its server is where a build puts it. */
