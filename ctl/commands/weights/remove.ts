@@ -45,7 +45,7 @@ export const removeWeights = buildCommand({
 
 /**
  * The folder on `node` that `what` means, and what a person knows it by. Where the list shows nothing
- * of the node, `what` itself: control says whether there is such a node. Throws `not_found`, or
+ * of the node, and for what a fetch left behind, `what` itself: control and the node know more. Throws `not_found`, or
  * `invalid_input` where several are meant.
  */
 function fetchedAs(
@@ -65,7 +65,10 @@ function fetchedAs(
   if (only !== undefined && found.length === 1) {
     return { folder: folderOf(only), words: wordsOf(only) };
   }
-  if (there.length === 0) return { folder: what, words: what };
+  // What a fetch of before left behind is on no list, and the node knows it by its name.
+  if (there.length === 0 || (only === undefined && what.startsWith(".partial-"))) {
+    return { folder: what, words: what };
+  }
   if (only === undefined) {
     throw new HeddleError(
       "not_found",

@@ -42,8 +42,16 @@ Deno.test("weights remove: by model, source or folder, whatever the list shows",
     ["n1", "v3-folder", "--yes"],
     // Control says whether there is such a node, or such a folder.
     ["n9", "chat", "--yes"],
+    // What a fetch of before left behind is on no list.
+    ["n1", ".partial-chat-0123456789abcd@v0", "--yes"],
   ]);
-  deepEqual(removed, ["n1/v1-folder", "n1/v1-folder", "n1/v3-folder", "n9/chat"]);
+  deepEqual(removed, [
+    "n1/v1-folder",
+    "n1/v1-folder",
+    "n1/v3-folder",
+    "n9/chat",
+    "n1/.partial-chat-0123456789abcd@v0",
+  ]);
   equal(ran[0]?.out, "Removed v1-folder on n1: 3.0 MiB freed\n");
 });
 
