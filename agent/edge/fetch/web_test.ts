@@ -165,6 +165,11 @@ Deno.test("listings name nothing that lies elsewhere", () => {
     '[ { "name":"m.gguf", "type":"file", "size": 3 }, { "name":"d", "type":"directory" } ]';
   deepEqual(namesInListing(nginx, base).map(({ path }) => path), ["m.gguf"]);
   deepEqual(namesInSums(`${"a".repeat(64)}  ./x/y\nnot a line\n`).map(({ path }) => path), ["x/y"]);
+  const [old, now] = ["a", "b"].map((each) => each.repeat(64));
+  deepEqual(namesInSums(`${old}  x\n${old}  z\n${now} *./x\n`), [
+    { path: "x", hash: { algorithm: "sha256", hex: now } },
+    { path: "z", hash: { algorithm: "sha256", hex: old } },
+  ]);
 });
 
 /** The real program, with that environment. */

@@ -159,13 +159,16 @@ class Web {
   }
 }
 
-/** The lines of sha256sum. */
+/** The lines of sha256sum; of a file that is named twice, as after an append, the last one. */
 export function namesInSums(text: string): readonly Named[] {
-  return [...text.matchAll(/^([0-9a-f]{64}) [ *](.+)$/gm)].flatMap(([, hex = "", path = ""]) => {
-    const plain = path.replace(/^\.\//, "");
-    if (!isInside(plain)) return [];
-    return [{ path: plain, hash: { algorithm: "sha256" as const, hex } }];
-  }).slice(0, FILES_MAX);
+  const named = [...text.matchAll(/^([0-9a-f]{64}) [ *](.+)$/gm)].flatMap(
+    ([, hex = "", path = ""]) => {
+      const plain = path.replace(/^\.\//, "");
+      if (!isInside(plain)) return [];
+      return [{ path: plain, hash: { algorithm: "sha256" as const, hex } }];
+    },
+  );
+  return [...new Map(named.map((each) => [each.path, each])).values()].slice(0, FILES_MAX);
 }
 
 /** Files that a web server's page shows: nginx's JSON, or the links of its HTML and of others'. */
