@@ -13,6 +13,7 @@ import { onboard } from "./scenarios/onboard.ts";
 import { preflight } from "./scenarios/preflight.ts";
 import { rentedBox } from "./scenarios/attached/rented_box.ts";
 import { removeNode } from "./scenarios/remove_node.ts";
+import { interrupted } from "./scenarios/upgrades/interrupted.ts";
 import { upgrade } from "./scenarios/upgrades/upgrade.ts";
 import { upgradeEngines } from "./scenarios/upgrades/upgrade_engines.ts";
 import { weights } from "./scenarios/weights.ts";
@@ -27,6 +28,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   preflight,
   upgrade,
   bad_release: badRelease,
+  interrupted,
   remove_node: removeNode,
   node_loss: nodeLoss,
   kills,
