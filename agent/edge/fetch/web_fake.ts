@@ -1,5 +1,7 @@
-/** A plain web server for tests, and a proxy before it. */
-import { createServer, request as forward, type Server } from "node:http";
+/** A web server for tests, plain or with TLS, and a proxy before it. */
+import { createServer, request as forward } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { connect } from "node:net";
 import { Buffer } from "node:buffer";
 
 export interface FakeWeb extends AsyncDisposable {
@@ -19,10 +21,12 @@ export async function fakeWeb(
     readonly host?: string;
     /** Headers besides, for the answer to that request, counted from 0. */
     readonly headers?: (count: number) => Readonly<Record<string, string>>;
+    /** PEM texts; absent: no TLS. */
+    readonly tls?: Certified;
   } = {},
 ): Promise<FakeWeb> {
   let count = 0;
-  return await listening(how.host ?? LOOPBACK, (request, response) => {
+  return await listening({ host: how.host, tls: how.tls }, (request, response) => {
     const path = decodeURIComponent(new URL(request.url ?? "/", "http://x").pathname);
     const found = files[path];
     if (request.method === "HEAD" && how.head === false) return void response.writeHead(405).end();
@@ -45,9 +49,9 @@ export async function fakeWeb(
   });
 }
 
-/** A proxy for plain HTTP, which is asked with whole URLs. */
+/** A proxy, which is asked with whole URLs for plain HTTP, and for a tunnel with TLS. */
 export async function fakeProxy(): Promise<FakeWeb> {
-  return await listening(LOOPBACK, (request, response) => {
+  return await listening({ tunnels: true }, (request, response) => {
     const { method, headers } = request;
     const on = forward(request.url ?? "", {
       ...(method === undefined ? {} : { method }),
@@ -63,20 +67,47 @@ export async function fakeProxy(): Promise<FakeWeb> {
 
 const LOOPBACK = "127.0.0.1";
 
+interface Certified {
+  readonly cert: string;
+  readonly key: string;
+}
+
+interface Listening {
+  readonly host?: string | undefined;
+  readonly tls?: Certified | undefined;
+  readonly tunnels?: boolean;
+}
+
 async function listening(
-  host: string,
+  { host = LOOPBACK, tls, tunnels = false }: Listening,
   answer: Parameters<typeof createServer>[1] & object,
 ): Promise<FakeWeb> {
   const asked: string[] = [];
-  const server: Server = createServer((request, response) => {
+  const listener: typeof answer = (request, response) => {
     asked.push(`${request.method} ${request.url}`);
     answer(request, response);
-  });
+  };
+  const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
+  if (tunnels) {
+    server.on("connect", ({ url = "" }, socket) => {
+      asked.push(`CONNECT ${url}`);
+      const { hostname, port } = new URL(`http://${url}`);
+      const on = connect(Number(port), hostname, () => {
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        socket.pipe(on).pipe(socket);
+      });
+      for (const each of [on, socket]) {
+        each.on("error", () => [on, socket].map((it) => it.destroy()));
+      }
+      on.on("close", () => socket.destroy());
+      socket.on("close", () => on.destroy());
+    });
+  }
   await new Promise<void>((resolve) => server.listen(0, host, () => resolve()));
   const address = server.address();
   const port = address !== null && typeof address === "object" ? address.port : 0;
   return {
-    url: `http://${host}:${port}`,
+    url: `${tls === undefined ? "http" : "https"}://${host}:${port}`,
     asked,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

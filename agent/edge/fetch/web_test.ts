@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createLeaf, createRoot } from "@heddle/common/pki";
 import { decodeRequest, encodeRequest, lastReport } from "../../core/weights/documents.ts";
 import { WeightsError } from "../../core/weights/failure.ts";
 import { fetchWeights } from "./fetch_weights.ts";
@@ -172,15 +173,24 @@ Deno.test("listings name nothing that lies elsewhere", () => {
   ]);
 });
 
+const HUB = "hf://org/name";
+
 /** The real program, with that environment. */
-async function programFetches(hub: string, env: Record<string, string>): Promise<void> {
+async function programFetches(
+  { source, ...more }: {
+    readonly source: string;
+    readonly hub?: string;
+    readonly ca_file?: string;
+  },
+  env: Record<string, string>,
+): Promise<void> {
   const into = join(await Deno.makeTempDir(), "heddle");
   try {
     const child = new Deno.Command(PROGRAM, {
       env: {
         HEDDLE_DENO: Deno.execPath(),
         HEDDLE_FETCH_INTO: into,
-        HEDDLE_FETCH_REQUEST: encodeRequest({ verb: "fetch", source: "hf://org/name", into, hub }),
+        HEDDLE_FETCH_REQUEST: encodeRequest({ verb: "fetch", source, into, ...more }),
         ...env,
       },
       stdin: "null",
@@ -196,7 +206,7 @@ async function programFetches(hub: string, env: Record<string, string>): Promise
 Deno.test("the real program goes through the proxy that its environment names", async () => {
   await using hub = await fakeHub({ "m.gguf": GGUF });
   await using proxy = await fakeProxy();
-  await programFetches(hub.url, { HTTP_PROXY: proxy.url, NO_PROXY: "" });
+  await programFetches({ source: HUB, hub: hub.url }, { HTTP_PROXY: proxy.url, NO_PROXY: "" });
   ok(proxy.asked.length >= hub.asked.length && hub.asked.length > 0, "all went through it");
 });
 
@@ -204,8 +214,36 @@ Deno.test("the real program takes no proxy where NO_PROXY excepts everybody", as
   await using hub = await fakeHub({ "m.gguf": GGUF });
   await using proxy = await fakeProxy();
   for (const [name, value] of [["NO_PROXY", "*"], ["no_proxy", "example.org, *"]] as const) {
-    await programFetches(hub.url, { HTTP_PROXY: proxy.url, http_proxy: proxy.url, [name]: value });
+    await programFetches({ source: HUB, hub: hub.url }, {
+      HTTP_PROXY: proxy.url,
+      http_proxy: proxy.url,
+      [name]: value,
+    });
   }
   deepEqual(proxy.asked, []);
   ok(hub.asked.length > 0);
+});
+
+Deno.test("the real program reaches TLS servers through a proxy's tunnel, with the site's authority", async () => {
+  const now = Date.now();
+  const site = { cluster: "test", validMs: 3_600_000, now };
+  const root = await createRoot(site);
+  const identity = { cluster: "test", role: "monitor", name: "web" } as const;
+  const leaf = await createLeaf(root, { identity, hosts: ["127.0.0.1"], ...site });
+  const caFile = await Deno.makeTempFile({ suffix: ".pem" });
+  await Deno.writeTextFile(caFile, root.certificatePem);
+  const tls = { cert: leaf.certificatePem, key: leaf.keyPem };
+  try {
+    await using web = await fakeWeb({ "/m.gguf": GGUF }, { tls });
+    await using proxy = await fakeProxy();
+    await programFetches(
+      { source: `${web.url}/m.gguf`, ca_file: caFile },
+      { HTTPS_PROXY: proxy.url, NO_PROXY: "", HEDDLE_FETCH_READ: caFile },
+    );
+    ok(web.asked.length > 0);
+    ok(proxy.asked.length > 0);
+    ok(proxy.asked.every((line) => `${web.url}` === line.replace("CONNECT ", "https://")));
+  } finally {
+    await Deno.remove(caFile);
+  }
 });
