@@ -14,7 +14,7 @@ function commandsOf(target: Target, name: string): readonly string[] {
 
 Deno.test("docs/ctl.md names every command, and none that is not there", async () => {
   const page = await Deno.readTextFile(new URL("../docs/ctl.md", import.meta.url));
-  const table = page.slice(page.indexOf("\n## Commands"));
+  const table = page.split(/^## /m).find((section) => section.startsWith("Commands")) ?? "";
   const named = [...table.matchAll(/`(heddle [a-z -]+)`/g)].map(([, command]) => command);
   deepEqual(named.toSorted(), commandsOf(app.root, "heddle").toSorted());
 });
