@@ -98,6 +98,7 @@ export async function keepRenewed(
 /**
  * Calls `changed` when one of these files is another than before, until it is disposed of: what a
  * listener shows is in memory, and nobody may have told it of the files that were put in their place.
+ * One that cannot be read counts as empty: `changed` reads it, and tells.
  */
 export async function watchFiles(
   paths: readonly string[],

@@ -11,18 +11,8 @@ import {
 } from "../../core/testing/builders.ts";
 import { FakeNode } from "../../core/testing/fake_node.ts";
 import { Simulation } from "../../core/testing/simulation.ts";
+import { QUIET } from "./beside_fake.ts";
 import { Happenings } from "./happenings.ts";
-import type { Beside } from "./trouble_facets.ts";
-
-const QUIET: Beside = {
-  certificates: [],
-  own: undefined,
-  wallMs: T0,
-  control: "c1",
-  catalogFile: { file: "/etc/heddle/catalog.yaml", state: "applied", detail: "" },
-  storeAway: undefined,
-  dropped: undefined,
-};
 
 const MODEL = modelOf({ name: "m" });
 const said = (happenings: Happenings) =>

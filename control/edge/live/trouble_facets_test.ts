@@ -5,22 +5,13 @@ import type { Role, ShownCertificate } from "@heddle/common/identity";
 import { observe } from "../../core/observing/observe.ts";
 import { inventory, modelOf, registered, T0, worldWith } from "../../core/testing/builders.ts";
 import type { World } from "../../core/world.ts";
+import { QUIET } from "./beside_fake.ts";
 import { Happenings } from "./happenings.ts";
 import type { Beside } from "./trouble_facets.ts";
 
 const SOURCE = "hf://acme/m";
 const MODEL = modelOf({ name: "m", source: SOURCE });
 const DAY = 86_400_000;
-
-const QUIET: Beside = {
-  certificates: [],
-  own: undefined,
-  wallMs: T0,
-  control: "c1",
-  catalogFile: { file: "/etc/heddle/catalog.yaml", state: "applied", detail: "" },
-  storeAway: undefined,
-  dropped: undefined,
-};
 
 /** Looks again and again, and says what is new each time. */
 function looking(begun: World) {

@@ -2,8 +2,11 @@
  * What failed to start as rows: by model, as JSON. A row that this version cannot read is left out: what
  * it says is found out again by one more try, and keeping control from starting would be worse.
  */
+import { logger } from "@heddle/common/log";
 import { z } from "zod";
 import type { Failures, FailuresRecord } from "../../core/deciding/failures.ts";
+
+const log = logger("store");
 
 export interface FailureRow {
   readonly model: string;
@@ -34,8 +37,10 @@ export function failuresOf(
 ): ReadonlyMap<string, Failures> {
   const all = new Map<string, Failures>();
   for (const row of rows) {
+    const model = String(row["model"]);
     const parsed = failuresSchema.safeParse(jsonOf(String(row["value"])));
-    if (parsed.success) all.set(String(row["model"]), parsed.data);
+    if (parsed.success) all.set(model, parsed.data);
+    else log.warning("Cannot read what is stored of failed starts; one more try tells", { model });
   }
   return all;
 }
